@@ -1,0 +1,1 @@
+//! Leased background work: idempotent, safe to run twice, recorded in the database.

@@ -1,0 +1,1 @@
+//! Reads manifests: for purge now, for scan planning later.

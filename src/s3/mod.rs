@@ -1,0 +1,1 @@
+//! The S3 wire protocol in front of the embedded store.

@@ -1,0 +1,1 @@
+//! Listeners, connection limits, request layers and graceful shutdown.

@@ -1,0 +1,1 @@
+//! `object_store::ObjectStore` over one bucket of the embedded store.

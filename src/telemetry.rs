@@ -1,0 +1,1 @@
+//! Logs, metrics and request ids. No secret ever reaches them.
