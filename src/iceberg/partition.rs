@@ -1,7 +1,7 @@
 //! Partition specs (table specification, "Partitioning" and appendix C).
 //!
 //! Stored specs may name dropped columns and unknown transforms; a spec that enters a table must bind to its current
-//! schema ([`PartitionSpec::check_binding`]).
+//! schema.
 
 use super::{
     Error, Result, ensure,

@@ -538,10 +538,14 @@ fn stored_specs_and_orders_may_be_beyond_us() {
     let schema = r#"{"action":"add-schema","schema":{"fields":[
         {"id":1,"name":"id","required":true,"type":"long"},{"id":2,"name":"s","required":false,"type":"string"},
         {"id":3,"name":"d","required":false,"type":"date"}]}},{"action":"set-current-schema","schema-id":-1}"#;
-    check(&known, schema, expect![[r#"
+    check(
+        &known,
+        schema,
+        expect![[r#"
         current-schema-id: 1
         schemas: + [{"type":"struct","schema-id":1,"fields":[{"id":1,"name":"id","required":true,"type":"long"},{"id":2,"name":"s","required":false,"type":"string"},{"id":3,"name":"d","required":false,"type":"date"}]}]
-    "#]]);
+    "#]],
+    );
     check(
         &base,
         &add_spec(&field(2, "s_identity", "identity")),

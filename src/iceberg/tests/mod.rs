@@ -2,6 +2,7 @@
 
 mod commit;
 mod create;
+mod damage;
 mod files;
 mod layout;
 mod random;

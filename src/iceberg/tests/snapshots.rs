@@ -295,15 +295,27 @@ fn unknown_fields_of_a_ref_outlive_its_moves() {
         format!(r#"{{"action":"set-snapshot-ref","ref-name":"b","type":"branch","snapshot-id":{id}{more}}}"#)
     };
     let base = committed(&table_with_snapshots(2), &set(1, r#","x":[1]"#));
-    check(&base, &set(1, ""), expect![[r#"
+    check(
+        &base,
+        &set(1, ""),
+        expect![[r#"
         no change
-    "#]]);
-    check(&base, &set(2, ""), expect![[r#"
+    "#]],
+    );
+    check(
+        &base,
+        &set(2, ""),
+        expect![[r#"
         refs: {"b":{"snapshot-id":2,"type":"branch","x":[1]},"main":{"snapshot-id":2,"type":"branch"}}
-    "#]]);
-    check(&base, &set(2, r#","x":[2]"#), expect![[r#"
+    "#]],
+    );
+    check(
+        &base,
+        &set(2, r#","x":[2]"#),
+        expect![[r#"
         refs: {"b":{"snapshot-id":2,"type":"branch","x":[2]},"main":{"snapshot-id":2,"type":"branch"}}
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
