@@ -317,3 +317,6 @@ where
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
