@@ -199,8 +199,14 @@ fn broken_framing_is_an_incomplete_body() {
     ] {
         assert_eq!(unsigned(10, Some("x-amz-checksum-crc64nvme"), body), Err(Error::Truncated), "{body:?}");
     }
-    let endless = "1".repeat(LINE_BYTES_MAX);
-    assert_eq!(unsigned(10, None, &endless), Err(Error::Truncated));
+}
+
+#[test]
+fn a_line_without_end_is_refused_before_the_body_ends() {
+    let mut decoder = Decoder::new(Signing::Unsigned, 10, None);
+    let mut piece = Bytes::from("1".repeat(LINE_BYTES_MAX - 1));
+    assert_eq!(decoder.decode(&mut piece), Ok(None));
+    assert_eq!(decoder.decode(&mut Bytes::from_static(b"1")), Err(Error::Truncated));
 }
 
 #[test]
