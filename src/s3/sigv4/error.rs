@@ -1,5 +1,6 @@
 //! Why a signature is refused, in AWS's codes and words.
 
+use super::authorization::SKEW_MS_MAX;
 use http::StatusCode;
 
 /// One variant for each answer AWS gives; `Display` is AWS's message.
@@ -21,15 +22,16 @@ pub enum Error {
         "Only one auth mechanism allowed; only the X-Amz-Algorithm query parameter, Signature query string parameter \
          or the Authorization header should be specified"
     )]
-    SeveralMechanisms,
+    SeveralMechanisms { value: String },
     #[error("AWS authentication requires a valid Date or x-amz-date header.")]
     MissingDate,
     #[error("The difference between the request time and the current time is too large.")]
     RequestTimeTooSkewed { request_time: String, server_time: String },
     #[error("Request has expired.")]
     Expired { expires_s: u32, expires_at: String, server_time: String },
+    /// A presigned URL from a clock more than 15 minutes ahead.
     #[error("Request is not yet valid.")]
-    NotYetValid,
+    NotYetValid { request_time: String, server_time: String },
     /// `host` or an `x-amz-*` header is not among the signed ones. Names in lower case, sorted.
     #[error("There were headers present in the request which were not signed")]
     HeadersNotSigned { names: Vec<String> },
@@ -135,15 +137,96 @@ impl std::fmt::Debug for Mismatch {
 impl Error {
     /// AWS's error code.
     pub fn code(&self) -> &'static str {
-        todo!()
+        match self {
+            Self::HeaderMalformed(_) => "AuthorizationHeaderMalformed",
+            Self::QueryMalformed(_) => "AuthorizationQueryParametersError",
+            Self::AuthorizationInvalid { .. }
+            | Self::AuthorizationUnsupported { .. }
+            | Self::SeveralMechanisms { .. }
+            | Self::InvalidContentSha256 { .. } => "InvalidArgument",
+            Self::SignatureV2 | Self::MissingContentSha256 => "InvalidRequest",
+            Self::MissingDate | Self::Expired { .. } | Self::NotYetValid { .. } | Self::HeadersNotSigned { .. } => {
+                "AccessDenied"
+            }
+            Self::RequestTimeTooSkewed { .. } => "RequestTimeTooSkewed",
+            Self::PayloadUnsupported { .. } => "NotImplemented",
+            Self::SignatureDoesNotMatch(_) => "SignatureDoesNotMatch",
+        }
     }
 
     pub fn status(&self) -> StatusCode {
-        todo!()
+        match self {
+            Self::HeaderMalformed(_)
+            | Self::QueryMalformed(_)
+            | Self::AuthorizationInvalid { .. }
+            | Self::AuthorizationUnsupported { .. }
+            | Self::SeveralMechanisms { .. }
+            | Self::SignatureV2
+            | Self::MissingContentSha256
+            | Self::InvalidContentSha256 { .. } => StatusCode::BAD_REQUEST,
+            Self::MissingDate
+            | Self::RequestTimeTooSkewed { .. }
+            | Self::Expired { .. }
+            | Self::NotYetValid { .. }
+            | Self::HeadersNotSigned { .. }
+            | Self::SignatureDoesNotMatch(_) => StatusCode::FORBIDDEN,
+            Self::PayloadUnsupported { .. } => StatusCode::NOT_IMPLEMENTED,
+        }
     }
 
-    /// The elements AWS adds to this error's XML body, in order.
+    /// The elements AWS adds to this error's XML body, in order. They repeat what the client sent, unescaped and perhaps
+    /// with characters that XML cannot hold.
     pub fn details(&self) -> Vec<(&'static str, String)> {
-        todo!()
+        match self {
+            Self::HeaderMalformed(HeaderFault::Credential(CredentialFault::Region { expected, .. })) => {
+                vec![("Region", expected.clone())]
+            }
+            Self::AuthorizationInvalid { value }
+            | Self::AuthorizationUnsupported { algorithm: value }
+            | Self::SeveralMechanisms { value } => argument("Authorization", value),
+            Self::InvalidContentSha256 { value } => argument("x-amz-content-sha256", value),
+            Self::RequestTimeTooSkewed { request_time, server_time } => vec![
+                ("RequestTime", request_time.clone()),
+                ("ServerTime", server_time.clone()),
+                ("MaxAllowedSkewMilliseconds", SKEW_MS_MAX.to_string()),
+            ],
+            Self::Expired { expires_s, expires_at, server_time } => vec![
+                ("ServerTime", server_time.clone()),
+                ("X-Amz-Expires", expires_s.to_string()),
+                ("Expires", expires_at.clone()),
+            ],
+            Self::NotYetValid { request_time, server_time } => {
+                vec![("RequestTime", request_time.clone()), ("ServerTime", server_time.clone())]
+            }
+            Self::HeadersNotSigned { names } => vec![("HeadersNotSigned", names.join(", "))],
+            Self::SignatureDoesNotMatch(mismatch) => mismatch.details(),
+            Self::HeaderMalformed(_)
+            | Self::QueryMalformed(_)
+            | Self::SignatureV2
+            | Self::MissingDate
+            | Self::MissingContentSha256
+            | Self::PayloadUnsupported { .. } => Vec::new(),
+        }
     }
+}
+
+fn argument(name: &str, value: &str) -> Vec<(&'static str, String)> {
+    vec![("ArgumentName", name.to_owned()), ("ArgumentValue", value.to_owned())]
+}
+
+impl Mismatch {
+    fn details(&self) -> Vec<(&'static str, String)> {
+        vec![
+            ("AWSAccessKeyId", self.access_key_id.clone()),
+            ("StringToSign", self.string_to_sign.clone()),
+            ("SignatureProvided", self.signature_provided.clone()),
+            ("StringToSignBytes", spaced_hex(self.string_to_sign.as_bytes())),
+            ("CanonicalRequest", String::from_utf8_lossy(&self.canonical_request).into_owned()),
+            ("CanonicalRequestBytes", spaced_hex(&self.canonical_request)),
+        ]
+    }
+}
+
+fn spaced_hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(" ")
 }

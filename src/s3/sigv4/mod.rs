@@ -18,6 +18,7 @@ pub use canonical::{encode_component, encode_path};
 pub use chunks::ChunkSigner;
 pub use error::{CredentialFault, Error, HeaderFault, Mismatch, QueryFault};
 pub use key::{Signature, SigningKey};
+pub(in crate::s3) use key::{hex, hex_str, same_signature};
 pub use payload::Payload;
 pub use sign::Signer;
 pub use timestamp::Timestamp;
