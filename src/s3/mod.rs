@@ -29,6 +29,8 @@ mod query;
 mod range;
 mod receive;
 pub mod sigv4;
+#[cfg(test)]
+mod tests;
 mod xml;
 
 pub use answer::{Answered, Broken, S3Body};

@@ -248,7 +248,7 @@ impl Operation {
 fn target(request: &Request<'_>, base_host: Option<&str>) -> Result<(Option<BucketName>, Option<ObjectKey>)> {
     let path = request.path.strip_prefix('/').ok_or(Error::InvalidUri)?;
     let (bucket, key) = match virtual_bucket(request.host, base_host) {
-        Some(bucket) => (bucket.to_owned(), path),
+        Some(bucket) => (bucket.to_ascii_lowercase(), path),
         None => match path.split_once('/') {
             Some((bucket, key)) => (decode(bucket)?, key),
             None => (decode(path)?, ""),
@@ -530,3 +530,6 @@ fn not_implemented_name(method: &Method, noun: &'static str) -> &'static str {
         "ObjectLockConfiguration" "ObjectRetention" "ObjectTagging" "PublicAccessBlock"
     )
 }
+
+#[cfg(test)]
+mod tests;
