@@ -11,6 +11,7 @@ pub mod error;
 pub mod files;
 pub mod location;
 pub mod namespaces;
+mod publish;
 pub mod queue;
 mod refs;
 pub mod tables;
@@ -37,7 +38,7 @@ pub struct Caches {
     /// Told when a job was enqueued, so that the worker need not wait for its next look.
     pub(crate) jobs_due: tokio::sync::Notify,
     #[cfg(test)]
-    pub(crate) faults: commit::faults::Faults,
+    pub(crate) faults: publish::faults::Faults,
 }
 
 impl Caches {
@@ -49,7 +50,7 @@ impl Caches {
             commits: queue::Queues::default(),
             jobs_due: tokio::sync::Notify::new(),
             #[cfg(test)]
-            faults: commit::faults::Faults::default(),
+            faults: publish::faults::Faults::default(),
         }
     }
 }

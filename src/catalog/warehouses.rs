@@ -45,7 +45,8 @@ impl Warehouse {
 ///
 /// # Errors
 /// `Error::NoSuchWarehouse`.
-pub(crate) async fn open(app: &App, name: Option<&str>) -> Result<Arc<Warehouse>> {
+pub async fn open(app: &App, caller: &Caller, name: Option<&str>) -> Result<Arc<Warehouse>> {
+    authorise(caller)?;
     let name = name.unwrap_or(&app.settings.warehouse);
     if let Some(warehouse) = app.catalog.warehouses.kept(name) {
         return Ok(warehouse);
@@ -68,9 +69,7 @@ pub(crate) async fn all(app: &App) -> Result<Vec<Warehouse>> {
 /// # Errors
 /// `Error::NoSuchWarehouse`.
 pub async fn find(app: &App, caller: &Caller, asked: Option<&str>) -> Result<Arc<Warehouse>> {
-    authorise(caller)?;
-    let asked = asked.filter(|asked| !asked.is_empty());
-    match open(app, asked).await {
+    match open(app, caller, asked.filter(|asked| !asked.is_empty())).await {
         Err(Error::NoSuchWarehouse(name)) if name.contains("://") => {
             let place = name.trim_end_matches('/');
             let rows = db::warehouses::list(&app.db).await.map_err(Error::read)?;
