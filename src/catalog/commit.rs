@@ -124,7 +124,7 @@ async fn write_and_swap(
         Outcome::LocationTaken => {
             let place = metadata.location();
             return Err(Error::Invalid(format!("location is, holds or lies within another table's: {place}")));
-        },
+        }
         Outcome::NotSent(error) => return Err(Error::read(error)),
         Outcome::Unknown => return Err(Error::CommitStateUnknown(ident)),
     };
@@ -152,10 +152,8 @@ async fn delete_after_commit(warehouse: &Warehouse, base: &Document, metadata: &
     if !wanted.is_some_and(|value| value.eq_ignore_ascii_case("true")) {
         return;
     }
-    let kept = metadata.metadata_log();
-    let before = base.metadata.metadata_log();
-    for file in before.into_iter().filter(|file| !kept.contains(file)) {
-        if file != base.location && location::is_within(file, metadata.location()) {
+    for file in metadata.removed_from_log(&base.metadata) {
+        if location::is_within(file, metadata.location()) {
             files::discard(warehouse, file).await;
         }
     }

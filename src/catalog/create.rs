@@ -4,18 +4,14 @@
 //! row names, which the reaper (`jobs/reap.rs`) takes. Staging stores nothing.
 
 use super::{
-    Error, Result, authorise,
-    document::Document,
-    files, location, publish,
-    tables::Table,
-    warehouses::Warehouse,
+    Error, Result, authorise, document::Document, files, location, publish, tables::Table, warehouses::Warehouse,
 };
 use crate::{
     app::{App, now_ms},
     auth::Caller,
     db::{
         self,
-        tables::{Create, Kind, NewTable, TableRow},
+        tables::{Create, Kind, NewTable, Settled, TableRow},
     },
     iceberg::{
         commit::Commit,
@@ -71,13 +67,13 @@ pub async fn create(
             Some(place) => place.clone(),
             None if attempt == 0 => {
                 location::default_for(&warehouse.location, namespace_location.as_deref(), &ident, uuid)
-            },
+            }
             None => location::by_id(&warehouse.location, uuid),
         };
         let metadata = request.metadata(&place, uuid, now_ms())?;
         location::check(&warehouse.location, None, &metadata)?;
         if request.stage_create {
-            if !db::tables::location_taken(&app.db, warehouse.id, &place, None).await.map_err(Error::read)? {
+            if !db::tables::location_taken(&app.db, &place, None).await.map_err(Error::read)? {
                 return Ok(Created::Staged(Staged { location: place, json: metadata.to_json().into() }));
             }
         } else {
@@ -85,7 +81,7 @@ pub async fn create(
                 Published::Done(table) => return Ok(Created::Stored(table)),
                 Published::Exists(kind) => return Err(Error::NameTaken { ident, kind }),
                 Published::NoNamespace => return Err(Error::NoSuchNamespace(ident.namespace)),
-                Published::LocationTaken => {},
+                Published::LocationTaken => {}
             }
         }
         if requested.is_some() {
@@ -177,7 +173,7 @@ async fn write_and_insert(
             let document = Arc::new(Document::new(new.metadata_location, json, metadata));
             app.catalog.documents.keep(&document);
             return Ok(Published::Done(Table { warehouse, row, document }));
-        },
+        }
         Create::Exists(kind) => Published::Exists(kind),
         Create::NoNamespace => Published::NoNamespace,
         Create::LocationTaken => Published::LocationTaken,
@@ -185,59 +181,34 @@ async fn write_and_insert(
     Ok(refused)
 }
 
-/// Inserts the row. When an answer is lost, the same insert is sent again: name and location are unique, so at most one
-/// of them lands, and what is then there tells whether it is ours. A file that certainly nobody names is deleted.
+/// Inserts the row; when the answer is lost, asks what became of it. A file that certainly nobody names is deleted.
 ///
 /// # Errors
-/// `Error::Unavailable` when nothing was sent, `Error::CommitStateUnknown` when the database stays away.
+/// `Error::Unavailable` when nothing was done, `Error::CommitStateUnknown` when the database stays away.
 async fn insert(app: &App, warehouse: &Warehouse, ident: &TableIdent, new: &NewTable) -> Result<Create> {
-    let first = publish::create(app, warehouse.id, ident, new, now_ms()).await;
-    let mut error = match first {
+    let error = match publish::create(app, warehouse.id, ident, new, now_ms()).await {
         Ok(Create::Done(row)) => return Ok(Create::Done(row)),
         Ok(refused) => {
             files::discard(warehouse, &new.metadata_location).await;
             return Ok(refused);
-        },
-        Err(error) if publish::never_sent(&error) => {
-            files::discard(warehouse, &new.metadata_location).await;
-            return Err(Error::read(error));
-        },
+        }
         Err(error) => error,
     };
-    // From here on an insert may still be under way, so the file stays whatever happens.
-    for attempt in 0..publish::SETTLE_ATTEMPTS_MAX {
-        tracing::warn!(table = %ident, %error, attempt, "the outcome of a create is not known yet");
-        publish::settle_pause(attempt).await;
-        error = match insert_again(app, warehouse, ident, new).await {
-            Ok(settled) => return Ok(settled),
-            Err(error) => error,
-        };
+    if !publish::never_sent(&error) {
+        tracing::warn!(table = %ident, %error, "the outcome of a create is not known yet");
+        match publish::settle_create(app, new).await {
+            Some(Settled::Landed) => return landed(app, warehouse, ident, new).await,
+            Some(Settled::Lost) => {}
+            None => return Err(Error::CommitStateUnknown(ident.clone())),
+        }
     }
-    Err(Error::CommitStateUnknown(ident.clone()))
+    files::discard(warehouse, &new.metadata_location).await;
+    Err(Error::read(error))
 }
 
-async fn insert_again(
-    app: &App,
-    warehouse: &Warehouse,
-    ident: &TableIdent,
-    new: &NewTable,
-) -> std::result::Result<Create, sqlx::Error> {
-    match publish::create(app, warehouse.id, ident, new, now_ms()).await? {
-        Create::Done(row) => Ok(Create::Done(row)),
-        refused => Ok(ours(app, warehouse, ident, new).await?.map_or(refused, Create::Done)),
-    }
-}
-
-/// The row, if it is the one an earlier insert of ours made; later commits may have moved its pointer on.
-async fn ours(
-    app: &App,
-    warehouse: &Warehouse,
-    ident: &TableIdent,
-    new: &NewTable,
-) -> std::result::Result<Option<TableRow>, sqlx::Error> {
-    if !db::tables::is_recorded(&app.db, &new.metadata_location).await? {
-        return Ok(None);
-    }
-    let row = db::tables::load(&app.db, warehouse.id, ident).await?;
-    Ok(row.filter(|row| row.uuid == new.uuid && row.location == new.location))
+/// The row that an insert of ours made. Whoever has moved its pointer, its name or itself since built on it.
+async fn landed(app: &App, warehouse: &Warehouse, ident: &TableIdent, new: &NewTable) -> Result<Create> {
+    let row = db::tables::load(&app.db, warehouse.id, ident).await.map_err(Error::write)?;
+    let row = row.filter(|row: &TableRow| row.location == new.location);
+    row.map(Create::Done).ok_or_else(|| Error::CommitStateUnknown(ident.clone()))
 }

@@ -3,7 +3,7 @@
 //! A location's content never changes, so nothing here can go stale. A load answers the very bytes of the file; parsing
 //! happens once, when a file is first read or by the commit that wrote it.
 
-use super::{Error, Result, files, refs, warehouses::Warehouse};
+use super::{Error, Result, files, warehouses::Warehouse};
 use crate::iceberg::metadata::TableMetadata;
 use bytes::Bytes;
 use quick_cache::{Weighter, sync::Cache};
@@ -24,24 +24,17 @@ pub struct Document {
     /// The file's content without its compression.
     pub json: Bytes,
     pub metadata: Arc<TableMetadata>,
-    with_refs_only: OnceLock<Bytes>,
+    json_refs: OnceLock<Bytes>,
 }
 
 impl Document {
     pub fn new(location: String, json: Bytes, metadata: Arc<TableMetadata>) -> Document {
-        Document { location, json, metadata, with_refs_only: OnceLock::new() }
+        Document { location, json, metadata, json_refs: OnceLock::new() }
     }
 
     /// The JSON with only those snapshots that a branch or tag points at (`snapshots=refs`).
-    ///
-    /// # Errors
-    /// `Error::Internal` when the stored JSON has not the shape of metadata.
-    pub fn json_with_refs_only(&self) -> Result<Bytes> {
-        if let Some(json) = self.with_refs_only.get() {
-            return Ok(json.clone());
-        }
-        let json = refs::keep_referenced(&self.json).map_err(|error| Error::Internal(Box::new(error)))?;
-        Ok(self.with_refs_only.get_or_init(|| Bytes::from(json)).clone())
+    pub fn json_refs(&self) -> Bytes {
+        self.json_refs.get_or_init(|| self.metadata.to_json_refs().into()).clone()
     }
 }
 
@@ -95,12 +88,16 @@ async fn read(warehouse: &Warehouse, location: &str) -> Result<Arc<Document>> {
         move || TableMetadata::parse(&json)
     })
     .await?;
-    let metadata = metadata.map_err(|error| Error::internal(format!("unreadable metadata file {location}: {error}")))?;
+    let metadata =
+        metadata.map_err(|error| Error::internal(format!("unreadable metadata file {location}: {error}")))?;
     Ok(Arc::new(Document::new(location.to_owned(), json, Arc::new(metadata))))
 }
 
 /// Runs work over `bytes` of JSON: here when it is quick, on a thread for blocking work when it is not.
-pub(crate) async fn off_thread<T: Send + 'static>(bytes: usize, work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
+pub(crate) async fn off_thread<T: Send + 'static>(
+    bytes: usize,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T> {
     if bytes <= INLINE_BYTES_MAX {
         return Ok(work());
     }

@@ -83,12 +83,20 @@ fn capital(kind: Kind) -> &'static str {
 impl Error {
     /// A statement that changes nothing failed: whoever asked may ask again.
     pub fn read(error: sqlx::Error) -> Error {
-        if is_outage(&error) { Error::Unavailable(Box::new(error)) } else { Error::Internal(Box::new(error)) }
+        match error {
+            sqlx::Error::InvalidArgument(message) => Error::Invalid(message),
+            error if is_outage(&error) => Error::Unavailable(Box::new(error)),
+            error => Error::Internal(Box::new(error)),
+        }
     }
 
     /// A statement that changes something failed, and whether it did is not known.
     pub fn write(error: sqlx::Error) -> Error {
-        Error::Internal(Box::new(error))
+        match error {
+            sqlx::Error::InvalidArgument(message) => Error::Invalid(message),
+            error @ (sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed) => Error::Unavailable(Box::new(error)),
+            error => Error::Internal(Box::new(error)),
+        }
     }
 
     /// Reading or writing an object failed before anything was published.

@@ -4,7 +4,7 @@
 //! its location. Files of ours carry a mark, so that the reaper (`jobs/reap.rs`) touches no one else's.
 
 use super::{Error, Result, location, warehouses::Warehouse};
-use crate::iceberg::metadata::TableMetadata;
+use crate::iceberg::{MetadataCodec, metadata::TableMetadata};
 use bytes::Bytes;
 use object_store::{Attribute, Attributes, ObjectStoreExt, PutMode, PutOptions, PutPayload};
 use std::io::{Read, Write};
@@ -13,51 +13,39 @@ use uuid::Uuid;
 /// Largest metadata file read, before and after decompression. Bytes.
 pub const FILE_BYTES_MAX: u64 = 512 << 20;
 
+/// S3's longest key. Bytes.
+const OBJECT_KEY_BYTES_MAX: usize = 1_024;
+
 /// User metadata on every metadata file we write.
 pub(crate) const MARK: &str = "tidewater-written-by";
 /// Its value.
 pub(crate) const MARK_VALUE: &str = "commit";
 
-const CODEC: &str = "write.metadata.compression-codec";
 const METADATA_PATH: &str = "write.metadata.path";
 const SUFFIX: &str = ".metadata.json";
 const SUFFIX_GZIP: &str = ".gz.metadata.json";
 const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b];
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Codec {
-    None,
-    Gzip,
-}
-
-/// How the table wants its metadata compressed (table properties, `write.metadata.compression-codec`).
-///
-/// # Errors
-/// `Error::Invalid` for a codec the specification does not know.
-fn codec(metadata: &TableMetadata) -> Result<Codec> {
-    match metadata.property(CODEC) {
-        None => Ok(Codec::None),
-        Some(name) if name.eq_ignore_ascii_case("none") => Ok(Codec::None),
-        Some(name) if name.eq_ignore_ascii_case("gzip") => Ok(Codec::Gzip),
-        Some(name) => Err(Error::Invalid(format!("{CODEC} is neither none nor gzip: {name}"))),
-    }
-}
-
 /// The name of the file after `previous` (`None`: the first): `<folder>/%05d-<uuid>.metadata.json`.
 ///
 /// # Errors
-/// `Error::Invalid` when the table's properties ask for an unknown codec.
+/// `Error::Invalid` when the name is too long to be an object's.
 pub fn next_name(metadata: &TableMetadata, previous: Option<&str>, id: Uuid) -> Result<String> {
     let folder = match metadata.property(METADATA_PATH).map(|path| path.trim_end_matches('/')) {
         Some(path) if location::is_within(path, metadata.location()) => path.to_owned(),
         _ => format!("{}/metadata", metadata.location()),
     };
     let number = previous.and_then(number).map_or(0, |number| number.saturating_add(1));
-    let suffix = match codec(metadata)? {
-        Codec::None => SUFFIX,
-        Codec::Gzip => SUFFIX_GZIP,
+    let suffix = match metadata.metadata_codec() {
+        MetadataCodec::None => SUFFIX,
+        MetadataCodec::Gzip => SUFFIX_GZIP,
     };
-    Ok(format!("{folder}/{number:05}-{id}{suffix}"))
+    let name = format!("{folder}/{number:05}-{id}{suffix}");
+    let key_bytes = location::split(&name).map_or(0, |(_, key)| key.len());
+    if key_bytes > OBJECT_KEY_BYTES_MAX {
+        return Err(Error::Invalid(format!("no metadata file can be written below {folder}: the key is too long")));
+    }
+    Ok(name)
 }
 
 /// The number a metadata file's name starts with.
@@ -144,7 +132,7 @@ pub(crate) async fn write(warehouse: &Warehouse, location: &str, json: Bytes) ->
 pub(crate) async fn discard(warehouse: &Warehouse, location: &str) {
     let Some(path) = warehouse.object(location) else { return };
     match warehouse.objects.delete(&path).await {
-        Ok(()) | Err(object_store::Error::NotFound { .. }) => {},
+        Ok(()) | Err(object_store::Error::NotFound { .. }) => {}
         Err(error) => tracing::warn!(%location, %error, "an unused metadata file could not be deleted"),
     }
 }

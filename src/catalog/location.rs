@@ -146,9 +146,6 @@ mod tests {
         assert_eq!(location(&["a"], "t", Some("s3://lake/wh/home/")), "s3://lake/wh/home/t-b302099a8057");
         assert_eq!(location(&["a"], "t", Some("s3://elsewhere/home")), "s3://lake/wh/a/t-b302099a8057");
         let long = "x".repeat(200);
-        assert_eq!(
-            location(&[&long, &long, &long], "t", None),
-            "s3://lake/wh/01890a5dac96774bbcceb302099a8057",
-        );
+        assert_eq!(location(&[&long, &long, &long], "t", None), "s3://lake/wh/01890a5dac96774bbcceb302099a8057",);
     }
 }

@@ -13,7 +13,6 @@ pub mod location;
 pub mod namespaces;
 mod publish;
 pub mod queue;
-mod refs;
 pub mod tables;
 pub mod warehouses;
 

@@ -25,9 +25,7 @@ pub async fn create(
     match db::namespaces::create(&app.db, warehouse.id, namespace, properties).await.map_err(Error::write)? {
         Create::Done(row) => Ok(row),
         Create::Exists => Err(Error::NamespaceExists(namespace.clone())),
-        Create::NoParent => {
-            Err(Error::NoSuchNamespace(namespace.parent().unwrap_or_else(|| namespace.clone())))
-        },
+        Create::NoParent => Err(Error::NoSuchNamespace(namespace.parent().unwrap_or_else(|| namespace.clone()))),
     }
 }
 
@@ -92,5 +90,7 @@ pub async fn drop(app: &App, caller: &Caller, warehouse: &Warehouse, namespace: 
 /// A NUL cannot be stored in Postgres, so it is refused everywhere.
 fn check(properties: &Properties) -> Result<()> {
     let bad = properties.iter().find(|(key, value)| key.contains('\0') || value.contains('\0'));
-    bad.map_or(Ok(()), |(key, _)| Err(Error::Invalid(format!("property holds a NUL character: {}", key.escape_default()))))
+    bad.map_or(Ok(()), |(key, _)| {
+        Err(Error::Invalid(format!("property holds a NUL character: {}", key.escape_default())))
+    })
 }

@@ -17,7 +17,7 @@ use std::time::Duration;
 use uuid::Uuid;
 
 /// How often an unknown outcome is asked for before the client is told that it is unknown.
-pub(super) const SETTLE_ATTEMPTS_MAX: u32 = 6;
+const SETTLE_ATTEMPTS_MAX: u32 = 6;
 /// Pause before the first question; each further one waits twice as long: some three seconds in all.
 const SETTLE_PAUSE: Duration = Duration::from_millis(50);
 
@@ -44,12 +44,24 @@ pub(super) async fn swap(app: &App, warehouse: &Warehouse, swap: &Swap<'_>) -> O
         Err(error) => {
             tracing::warn!(table = %swap.base.id, %error, "the outcome of a swap is not known yet");
             settle(app, swap).await
-        },
+        }
     };
     if matches!(outcome, Outcome::Lost | Outcome::LocationTaken | Outcome::NotSent(_)) {
         files::discard(warehouse, swap.metadata_location).await;
     }
     outcome
+}
+
+/// Asks what became of an insert whose answer was lost; `None` when nobody can say.
+pub(super) async fn settle_create(app: &App, new: &NewTable) -> Option<Settled> {
+    for attempt in 0..SETTLE_ATTEMPTS_MAX {
+        settle_pause(attempt).await;
+        match send_settle_create(app, new).await {
+            Ok(settled) => return Some(settled),
+            Err(error) => tracing::warn!(%error, attempt, "a create could not be settled"),
+        }
+    }
+    None
 }
 
 /// Fences the row, so that a swap still under way fails, and asks its history.
@@ -65,13 +77,14 @@ async fn settle(app: &App, swap: &Swap<'_>) -> Outcome {
     Outcome::Unknown
 }
 
-/// Whether a failed statement certainly never reached the database.
+/// Whether a failed statement certainly never reached the database: no connection was to be had, or an argument was
+/// refused before.
 pub(super) fn never_sent(error: &sqlx::Error) -> bool {
-    matches!(error, sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed)
+    matches!(error, sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed | sqlx::Error::InvalidArgument(_))
 }
 
 /// Waits before asking for an unknown outcome for the `attempt`th time, the first being 0.
-pub(super) async fn settle_pause(attempt: u32) {
+async fn settle_pause(attempt: u32) {
     tokio::time::sleep(SETTLE_PAUSE * 2_u32.saturating_pow(attempt.min(SETTLE_ATTEMPTS_MAX))).await;
 }
 
@@ -97,6 +110,13 @@ async fn send_swap(app: &App, swap: &Swap<'_>) -> Result<Swapped, sqlx::Error> {
 
 async fn send_settle(app: &App, swap: &Swap<'_>) -> Result<Settled, sqlx::Error> {
     let statement = db::tables::settle(&app.db, swap.base.id, swap.metadata_location);
+    #[cfg(test)]
+    let statement = app.catalog.faults.around(faults::Statement::Settle, statement);
+    statement.await
+}
+
+async fn send_settle_create(app: &App, new: &NewTable) -> Result<Settled, sqlx::Error> {
+    let statement = db::tables::settle_create(&app.db, &new.location, &new.metadata_location);
     #[cfg(test)]
     let statement = app.catalog.faults.around(faults::Statement::Settle, statement);
     statement.await

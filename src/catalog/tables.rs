@@ -92,9 +92,11 @@ pub async fn drop(
 /// A table whose metadata cannot be found may always go: there is nothing left to protect.
 async fn may_purge(app: &App, warehouse: &Warehouse, row: &TableRow) -> Result<()> {
     match app.catalog.documents.read(warehouse, &row.metadata_location).await {
-        Ok(document) if document.metadata.property("gc.enabled").is_some_and(|value| value.eq_ignore_ascii_case("false")) => {
+        Ok(document)
+            if document.metadata.property("gc.enabled").is_some_and(|value| value.eq_ignore_ascii_case("false")) =>
+        {
             Err(Error::Invalid("cannot purge: the table's property gc.enabled is false".to_owned()))
-        },
+        }
         Ok(_) | Err(Error::MetadataMissing(_)) => Ok(()),
         Err(error) => Err(error),
     }

@@ -47,7 +47,12 @@ impl Warehouse {
 /// `Error::NoSuchWarehouse`.
 pub async fn open(app: &App, caller: &Caller, name: Option<&str>) -> Result<Arc<Warehouse>> {
     authorise(caller)?;
-    let name = name.unwrap_or(&app.settings.warehouse);
+    named(app, name.unwrap_or(&app.settings.warehouse)).await
+}
+
+/// # Errors
+/// `Error::NoSuchWarehouse`.
+pub(crate) async fn named(app: &App, name: &str) -> Result<Arc<Warehouse>> {
     if let Some(warehouse) = app.catalog.warehouses.kept(name) {
         return Ok(warehouse);
     }
@@ -77,7 +82,7 @@ pub async fn find(app: &App, caller: &Caller, asked: Option<&str>) -> Result<Arc
                 Some(row) => Ok(Arc::new(from_row(app, row)?)),
                 None => Err(Error::NoSuchWarehouse(name)),
             }
-        },
+        }
         found => found,
     }
 }

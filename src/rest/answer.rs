@@ -91,7 +91,8 @@ mod tests {
     async fn pieces_arrive_in_order_with_a_known_length() {
         for middle in [1, JOINED_BYTES_MAX * 2] {
             let middle = "x".repeat(middle);
-            let response = json_pieces([Bytes::from_static(b"["), Bytes::from(middle.clone()), Bytes::from_static(b"]")]);
+            let response =
+                json_pieces([Bytes::from_static(b"["), Bytes::from(middle.clone()), Bytes::from_static(b"]")]);
             let body = response.into_body();
             assert_eq!(body.size_hint().exact(), Some(middle.len() as u64 + 2));
             assert_eq!(body.collect().await.unwrap().to_bytes(), format!("[{middle}]"));

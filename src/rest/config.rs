@@ -1,12 +1,6 @@
 //! `GET /v1/config`: what a client must know before its first call.
 
-use super::{
-    answer,
-    credentials::storage_config,
-    error::Result,
-    path,
-    route::ENDPOINTS,
-};
+use super::{answer, credentials::storage_config, error::Result, path, route::ENDPOINTS};
 use crate::{app::App, auth::Caller, catalog::warehouses};
 use axum::response::Response;
 use http::StatusCode;

@@ -81,18 +81,14 @@ fn catalog_status(error: &catalog::Error) -> (StatusCode, &'static str) {
         Error::MetadataMissing(_) => (StatusCode::NOT_FOUND, "NotFoundException"),
         Error::NamespaceExists(_)
         | Error::NameTaken { kind: Kind::Table | Kind::View, .. }
-        | Error::RenameTaken { kind: Kind::Table | Kind::View, .. } => {
-            (StatusCode::CONFLICT, "AlreadyExistsException")
-        },
+        | Error::RenameTaken { kind: Kind::Table | Kind::View, .. } => (StatusCode::CONFLICT, "AlreadyExistsException"),
         Error::NamespaceNotEmpty(_) => (StatusCode::CONFLICT, "NamespaceNotEmptyException"),
         Error::Invalid(_) => (StatusCode::BAD_REQUEST, "BadRequestException"),
         Error::KeysOverlap(_) => (StatusCode::UNPROCESSABLE_ENTITY, "UnprocessableEntityException"),
         Error::CommitFailed(_) => (StatusCode::CONFLICT, "CommitFailedException"),
         Error::CommitStateUnknown(_) => (StatusCode::INTERNAL_SERVER_ERROR, "CommitStateUnknownException"),
         Error::Busy(_) => (StatusCode::SERVICE_UNAVAILABLE, "SlowDownException"),
-        Error::StorageFull | Error::Unavailable(_) => {
-            (StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailableException")
-        },
+        Error::StorageFull | Error::Unavailable(_) => (StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailableException"),
         Error::Internal(_) => (StatusCode::INTERNAL_SERVER_ERROR, "InternalServerError"),
     }
 }

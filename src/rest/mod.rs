@@ -60,7 +60,7 @@ async fn answer_request(State(app): State<App>, request: Request) -> Response {
         Ok(route) => {
             answered.operation = route.endpoint.name;
             serve(&app, route, &parts, body, &mut answered).await
-        },
+        }
         Err(unrouted) => Err(refuse(unrouted, &parts)),
     };
     let mut response = result.unwrap_or_else(IntoResponse::into_response);
@@ -96,27 +96,21 @@ async fn serve(app: &App, route: Route, parts: &Parts, body: Body, answered: &mu
     match &route.operation {
         Operation::GetConfig | Operation::GetToken => Err(Error::Catalog(catalog::Error::internal("answered above"))),
         Operation::ListNamespaces => namespaces::list_namespaces(app, caller, warehouse, query).await,
-        Operation::CreateNamespace => {
-            namespaces::create_namespace(app, caller, warehouse, &read_body().await?).await
-        },
+        Operation::CreateNamespace => namespaces::create_namespace(app, caller, warehouse, &read_body().await?).await,
         Operation::LoadNamespaceMetadata(namespace) => {
             namespaces::load_namespace_metadata(app, caller, warehouse, namespace).await
-        },
-        Operation::NamespaceExists(namespace) => {
-            namespaces::namespace_exists(app, caller, warehouse, namespace).await
-        },
+        }
+        Operation::NamespaceExists(namespace) => namespaces::namespace_exists(app, caller, warehouse, namespace).await,
         Operation::DropNamespace(namespace) => namespaces::drop_namespace(app, caller, warehouse, namespace).await,
         Operation::UpdateProperties(namespace) => {
             namespaces::update_properties(app, caller, warehouse, namespace, &read_body().await?).await
-        },
+        }
         Operation::ListTables(namespace) => tables::list_tables(app, caller, warehouse, namespace, query).await,
         Operation::CreateTable(namespace) => {
             tables::create_table(app, caller, warehouse, namespace, headers, &read_body().await?).await
-        },
+        }
         Operation::LoadTable(ident) => tables::load_table(app, caller, warehouse, ident, headers, query).await,
-        Operation::UpdateTable(ident) => {
-            tables::update_table(app, caller, warehouse, ident, &read_body().await?).await
-        },
+        Operation::UpdateTable(ident) => tables::update_table(app, caller, warehouse, ident, &read_body().await?).await,
         Operation::DropTable(ident) => tables::drop_table(app, caller, warehouse, ident, query).await,
         Operation::TableExists(ident) => tables::table_exists(app, caller, warehouse, ident).await,
         Operation::LoadCredentials(ident) => credentials::load_credentials(app, caller, warehouse, ident).await,

@@ -1,12 +1,6 @@
 //! Namespace operations of the specification.
 
-use super::{
-    answer,
-    body::parse,
-    error::Result,
-    page::Window,
-    path,
-};
+use super::{answer, body::parse, error::Result, page::Window, path};
 use crate::{
     app::App,
     auth::Caller,
@@ -117,10 +111,7 @@ pub async fn update_properties(
     let removals = request.removals.unwrap_or_default();
     let updates = request.updates.unwrap_or_default();
     let changed = namespaces::update_properties(app, caller, warehouse, namespace, &removals, &updates).await?;
-    let response = UpdatePropertiesResponse {
-        updated: &changed.updated,
-        removed: &changed.removed,
-        missing: &changed.missing,
-    };
+    let response =
+        UpdatePropertiesResponse { updated: &changed.updated, removed: &changed.removed, missing: &changed.missing };
     Ok(answer::json(StatusCode::OK, &response))
 }

@@ -15,7 +15,10 @@ use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 pub enum Window {
     All,
     /// At most `size` names after `after`.
-    Page { after: Option<String>, size: u32 },
+    Page {
+        after: Option<String>,
+        size: u32,
+    },
 }
 
 impl Window {

@@ -183,7 +183,7 @@ fn matches<'a>(template: &str, raw_path: &'a str) -> Option<Names<'a>> {
             PREFIX => names.prefix = Some(segment),
             NAMESPACE => names.namespace = segment,
             TABLE => names.table = segment,
-            literal if literal == segment => {},
+            literal if literal == segment => {}
             _ => return None,
         }
     }
@@ -222,9 +222,7 @@ mod tests {
     fn names_keep_what_they_hold() {
         check(
             "GET /v1/w/namespaces/a%1Fb/tables/t%2Fu",
-            expect![[
-                r#"LoadTable(TableIdent { namespace: Namespace(["a", "b"]), name: "t/u" }) in Some("w")"#
-            ]],
+            expect![[r#"LoadTable(TableIdent { namespace: Namespace(["a", "b"]), name: "t/u" }) in Some("w")"#]],
         );
         check(
             "GET /v1/namespaces/namespaces/tables/tables",

@@ -97,13 +97,13 @@ pub async fn create_table(
     let mut response = match &created {
         Created::Stored(table) => {
             load_result(Some(&table.document.location), table.document.json.clone(), Some(&config))
-        },
+        }
         Created::Staged(staged) => load_result(None, staged.json.clone(), Some(&config)),
     };
     match (&created, config.credential()) {
         (_, Some(_)) => answer::forbid_storing(&mut response),
         (Created::Stored(table), None) => set_etag(&mut response, &table.document, Snapshots::All),
-        (Created::Staged(_), None) => {},
+        (Created::Staged(_), None) => {}
     }
     Ok(response)
 }
@@ -127,7 +127,7 @@ pub async fn load_table(
     }
     let json = match snapshots {
         Snapshots::All => document.json.clone(),
-        Snapshots::Refs => document.json_with_refs_only()?,
+        Snapshots::Refs => document.json_refs(),
     };
     let mut response = load_result(Some(&document.location), json, Some(&config));
     if has_keys {
@@ -172,12 +172,7 @@ pub async fn drop_table(
     Ok(answer::no_content())
 }
 
-pub async fn table_exists(
-    app: &App,
-    caller: &Caller,
-    warehouse: &Warehouse,
-    ident: &TableIdent,
-) -> Result<Response> {
+pub async fn table_exists(app: &App, caller: &Caller, warehouse: &Warehouse, ident: &TableIdent) -> Result<Response> {
     tables::exists(app, caller, warehouse, ident).await?;
     Ok(answer::no_content())
 }

@@ -75,7 +75,7 @@ pub async fn get_token(app: &App, headers: &HeaderMap, body: Body) -> Response {
                 scope: &scope,
             };
             answer::json(StatusCode::OK, &body)
-        },
+        }
         Err(refusal) => refusal.answer(),
     };
     let (mut parts, body) = answered.into_parts();
@@ -105,7 +105,7 @@ async fn issue(app: &App, credentials: &Credentials) -> Result<auth::Token, Refu
     let Credentials { id, secret } = credentials;
     match app.auth.issue(id, secret, now_ms()).await {
         Ok(token) => return Ok(token),
-        Err(auth::Error::Unauthenticated(_)) => {},
+        Err(auth::Error::Unauthenticated(_)) => {}
         Err(error) => return Err(Refusal::Unavailable(error)),
     }
     let decoded = path::decode(id).ok().zip(path::decode(secret.expose_secret()).ok());
@@ -125,8 +125,8 @@ async fn exchange(app: &App, form: &Form) -> Result<auth::Token, Refusal> {
             None if name == "subject_token_type" => return Err(missing(name)),
             Some(kind) if kind != ACCESS_TOKEN_TYPE && kind != JWT_TYPE => {
                 return Err(Refusal::InvalidRequest(format!("{name} is not supported: {kind}")));
-            },
-            _ => {},
+            }
+            _ => {}
         }
     }
     app.auth.exchange(&subject, now_ms()).await.map_err(|error| match error {
@@ -198,18 +198,18 @@ impl Refusal {
             Refusal::InvalidRequest(text) => (bad_request, "invalid_request", text),
             Refusal::UnsupportedGrantType(grant) => {
                 (bad_request, "unsupported_grant_type", format!("grant_type is not supported: {grant}"))
-            },
+            }
             Refusal::InvalidScope(text) => (bad_request, "invalid_scope", text),
             Refusal::InvalidGrant => (bad_request, "invalid_grant", "the subject token is not valid".to_owned()),
             Refusal::InvalidClient => {
                 (StatusCode::UNAUTHORIZED, "invalid_client", "the client's credentials are not valid".to_owned())
-            },
+            }
             Refusal::Body(error) => (error.status().0, "invalid_request", error.to_string()),
             Refusal::Unavailable(error) => {
                 tracing::error!(error = %error::Chain(&error), "a token could not be issued");
                 let text = "the server cannot check credentials at the moment".to_owned();
                 (StatusCode::SERVICE_UNAVAILABLE, "temporarily_unavailable", text)
-            },
+            }
         };
         let mut response = answer::json(status, &OAuthError { error, error_description: &description });
         if status == StatusCode::UNAUTHORIZED {
