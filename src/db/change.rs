@@ -4,8 +4,9 @@
 //! group (`sqlite.rs`); on Postgres it is a transaction of its own, or a single statement that needs none.
 
 use super::{
-    Db, postgres,
+    Db,
     pointers::Pointers,
+    postgres,
     statement::{Row, Text, Tx, Value},
 };
 

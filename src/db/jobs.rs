@@ -29,8 +29,7 @@ const INSERT: &str = "insert into jobs (id, kind, payload, due_at_ms, attempts, 
 
 pub async fn enqueue(db: &Db, job: &NewJob) -> Result<Uuid, sqlx::Error> {
     let id = Uuid::now_v7();
-    let made: Option<(Uuid,)> =
-        db.write_one(INSERT, &values![id, &job.kind, &job.payload, job.not_before_ms]).await?;
+    let made: Option<(Uuid,)> = db.write_one(INSERT, &values![id, &job.kind, &job.payload, job.not_before_ms]).await?;
     made.map(|(id,)| id).ok_or(sqlx::Error::RowNotFound)
 }
 

@@ -74,12 +74,7 @@ async fn create_top(db: &Db, warehouse: Uuid, row: &NamespaceRow) -> Result<bool
     Ok(made.is_some())
 }
 
-async fn create_child(
-    db: &Db,
-    warehouse: Uuid,
-    parent: &Namespace,
-    row: &NamespaceRow,
-) -> Result<bool, sqlx::Error> {
+async fn create_child(db: &Db, warehouse: Uuid, parent: &Namespace, row: &NamespaceRow) -> Result<bool, sqlx::Error> {
     let made: Option<(Uuid,)> = db
         .write_one(
             "insert into namespaces (id, warehouse_id, parent_id, name, path_key, properties)

@@ -17,9 +17,8 @@ const STATEMENTS_CACHED_MAX: usize = 200;
 const ATTEMPTS_MAX: u32 = 5;
 
 pub async fn open(url: &str, connections_max: u32) -> Result<PgPool, sqlx::Error> {
-    let options = PgConnectOptions::from_str(url)?
-        .application_name("tidewater")
-        .statement_cache_capacity(STATEMENTS_CACHED_MAX);
+    let options =
+        PgConnectOptions::from_str(url)?.application_name("tidewater").statement_cache_capacity(STATEMENTS_CACHED_MAX);
     PgPoolOptions::new()
         .max_connections(connections_max)
         .acquire_timeout(ACQUIRE_TIMEOUT)

@@ -7,7 +7,9 @@
 mod history;
 mod occupy;
 
-pub use history::{HistoryRow, Settled, Swap, Swapped, forget_history, history, is_recorded, settle, settle_create, swap};
+pub use history::{
+    HistoryRow, Settled, Swap, Swapped, forget_history, history, is_recorded, settle, settle_create, swap,
+};
 pub use occupy::{Create, NewTable, Rename, create, drop, rename};
 
 use super::{

@@ -272,7 +272,10 @@ pub async fn is_recorded(db: &Db, metadata_location: &str) -> Result<bool, sqlx:
     // Whatever a pointer names is in the history.
     let found: Option<(i64,)> = db
         .read()
-        .optional("select revision from table_commits where metadata_location = $1 limit 1", &values![metadata_location])
+        .optional(
+            "select revision from table_commits where metadata_location = $1 limit 1",
+            &values![metadata_location],
+        )
         .await?;
     Ok(found.is_some())
 }

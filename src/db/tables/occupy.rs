@@ -234,7 +234,10 @@ struct RenameTable {
 }
 
 enum Renamed {
-    Done { from: Box<TableRow>, to: Box<TableRow> },
+    Done {
+        from: Box<TableRow>,
+        to: Box<TableRow>,
+    },
     Refused(Rename),
     /// The source was dropped or renamed since we looked.
     Raced,
