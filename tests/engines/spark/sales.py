@@ -4,6 +4,7 @@ Spark is configured by what `tidewater connect spark` prints and by nothing else
 the catalog's address and a credential. Storage keys, endpoint and region come vended from the catalog.
 """
 
+import logging
 import multiprocessing
 import os
 import sys
@@ -42,6 +43,7 @@ def spark_session(conf_file):
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("FATAL")
+    logging.getLogger("SQLQueryContextLogger").disabled = True  # a failing step prints its own error
     return spark
 
 
@@ -101,9 +103,9 @@ class Story:
 
     def merge(self):
         self.sql(
-            f"MERGE INTO {self.sales} t USING (VALUES (1002L, 502L, 190.00D, DATE'2024-01-11'), (1003L, 503L, 99.95D, "
-            "DATE'2024-01-12')) AS u(order_id, customer_id, amount, order_date) ON t.order_id = u.order_id "
-            "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+            f"MERGE INTO {self.sales} t USING (SELECT * FROM VALUES (1002L, 502L, 190.00D, DATE'2024-01-11'), "
+            "(1003L, 503L, 99.95D, DATE'2024-01-12') AS v(order_id, customer_id, amount, order_date)) u "
+            "ON t.order_id = u.order_id WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
         )
         same(self.rows(), MERGED)
 
