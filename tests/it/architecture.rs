@@ -20,7 +20,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("rest", &["app", "auth", "catalog", "config", "iceberg", "telemetry"]),
     ("api", &["app", "auth", "catalog", "config", "telemetry"]),
     ("s3", &["app", "auth", "config", "store", "telemetry"]),
-    ("jobs", &["app", "catalog", "config", "db", "iceberg", "store", "telemetry"]),
+    ("jobs", &["app", "catalog", "config", "db", "iceberg", "planning", "store", "telemetry"]),
     ("server", &["*"]),
     ("main", &["*"]),
     ("lib", &["*"]),

@@ -10,3 +10,10 @@ mod s3;
 mod server;
 
 mod architecture;
+mod bad_input;
+mod lifecycle;
+mod limits;
+mod settings;
+mod signatures;
+mod telemetry;
+mod tokens;

@@ -12,6 +12,7 @@ use tempfile::TempDir;
 
 const READY_DEADLINE: Duration = Duration::from_secs(30);
 const EXIT_DEADLINE: Duration = Duration::from_secs(30);
+const CONDITION_DEADLINE: Duration = Duration::from_secs(30);
 const POLL_EVERY: Duration = Duration::from_millis(10);
 
 pub const ROOT_ID: &str = "TWROOTFORTESTS00";
@@ -49,6 +50,12 @@ impl Setup {
     /// Sets a variable of the environment.
     pub fn variable(mut self, name: &str, value: impl ToString) -> Setup {
         self.variables.push((name.to_owned(), value.to_string()));
+        self
+    }
+
+    /// Leaves the root key to the program.
+    pub fn without_root_key(mut self) -> Setup {
+        self.variables.retain(|(name, _)| !name.starts_with("TIDEWATER_ROOT_"));
         self
     }
 
@@ -196,6 +203,16 @@ impl Drop for Server {
             log.lines().skip(from).for_each(|line| eprintln!("{line}"));
         }
     }
+}
+
+/// Waits for a condition, with a deadline.
+pub async fn until(mut holds: impl AsyncFnMut() -> bool) {
+    let waiting = async {
+        while !holds().await {
+            tokio::time::sleep(POLL_EVERY).await;
+        }
+    };
+    tokio::time::timeout(CONDITION_DEADLINE, waiting).await.expect("the condition holds in time");
 }
 
 /// Sends a signal by name with the shell's own `kill`.
