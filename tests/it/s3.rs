@@ -18,8 +18,8 @@ pub const BUCKET: &str = "lakehouse-warehouse";
 /// Speaks to one server with one key. Cheap to clone.
 #[derive(Clone)]
 pub struct S3 {
-    http: reqwest::Client,
-    url: String,
+    pub http: reqwest::Client,
+    pub url: String,
     pub access_key_id: String,
     pub secret: String,
     pub session_token: Option<String>,
