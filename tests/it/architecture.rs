@@ -11,7 +11,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("iceberg", &[]),
     ("store", &[]),
     ("telemetry", &[]),
-    ("config", &[]),
+    ("config", &["auth", "db", "store"]),
     ("db", &["iceberg"]),
     ("auth", &["db"]),
     ("app", &["auth", "catalog", "config", "db", "store", "telemetry"]),

@@ -13,6 +13,7 @@ mod architecture;
 mod bad_input;
 mod lifecycle;
 mod limits;
+mod readme;
 mod settings;
 mod signatures;
 mod telemetry;
