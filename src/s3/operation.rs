@@ -323,7 +323,7 @@ fn bucket_operation(method: &Method, bucket: BucketName, query: &Query) -> Resul
         }),
         Method::GET if query.has("versions") => Ok(Operation::ListObjectVersions {
             bucket,
-            listing: listing(query, "max-keys")?,
+            listing: listing(query, "max-keys").map_err(versions_limit)?,
             key_marker: marker(query, "key-marker"),
         }),
         Method::GET => match known(method) {
@@ -469,6 +469,16 @@ fn bounded(value: &str, name: &'static str) -> Result<i32> {
             value,
             format!("Provided {value} not an integer or within integer range"),
         )),
+    }
+}
+
+/// Of versions, S3 words a negative limit in its own way.
+fn versions_limit(error: Error) -> Error {
+    match error {
+        Error::InvalidArgument { name: "max-keys", value, .. } if value.starts_with('-') => {
+            Error::invalid_argument("maxKeys", value, "max-keys cannot be negative")
+        }
+        other => other,
     }
 }
 
