@@ -122,7 +122,7 @@ impl Front {
         let operation = self.parse(parts)?;
         answered.operation = operation.name();
         if operation == Operation::Preflight {
-            let asks = parts.headers.contains_key(header::ORIGIN);
+            let asks = parts.headers.get(header::ORIGIN).is_some_and(|origin| !origin.is_empty());
             return Err(if asks { Error::CorsNotEnabled } else { Error::CorsOriginMissing });
         }
         let now_ms = now_ms();

@@ -188,6 +188,7 @@ fn read_head(call: &Call<'_>, info: &ObjectInfo, selection: &Selection, part: Op
 }
 
 pub(super) async fn get_object_attributes(call: &mut Call<'_>, object: &Object) -> Result<Response<S3Body>> {
+    super::buckets::require_bucket(call, &object.bucket).await?;
     let wanted = attributes(call)?;
     let found = call.front.store.head(&object.bucket, &object.key).await;
     let info = found.map_err(|error| object.subject().error(error))?;
