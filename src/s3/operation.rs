@@ -540,6 +540,3 @@ fn not_implemented_name(method: &Method, noun: &'static str) -> &'static str {
         "ObjectLockConfiguration" "ObjectRetention" "ObjectTagging" "PublicAccessBlock"
     )
 }
-
-#[cfg(test)]
-mod tests;

@@ -8,6 +8,7 @@ mod copies;
 mod listings;
 mod multiparts;
 mod objects;
+mod operations;
 mod refusals;
 mod uploads;
 

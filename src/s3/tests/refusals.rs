@@ -1,7 +1,11 @@
 //! DeleteObjects, and every answer that is not a success.
 
 use super::*;
-use crate::{auth, s3::Error, s3::body, store};
+use crate::{
+    auth,
+    s3::{body, error::Error},
+    store,
+};
 use expect_test::expect;
 
 async fn delete(world: &World, body: &str, headers: &[(&str, &str)]) -> Reply {
