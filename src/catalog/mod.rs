@@ -65,6 +65,3 @@ pub fn authorise(caller: &Caller) -> Result<()> {
         Err(Error::Forbidden("this credential does not open the catalog".to_owned()))
     }
 }
-
-#[cfg(test)]
-mod tests;
