@@ -11,7 +11,7 @@ pub mod error;
 pub mod files;
 pub mod location;
 pub mod namespaces;
-mod publish;
+pub(crate) mod publish;
 pub mod queue;
 pub mod tables;
 pub mod warehouses;
