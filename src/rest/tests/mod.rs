@@ -13,7 +13,7 @@ use crate::{
     auth::{Auth, AuthSettings, NewKey},
     catalog::Caches,
     config::Settings,
-    db::{Db, warehouses::WarehouseRow},
+    db::{DatabaseSettings, Db, warehouses::WarehouseRow},
     store::{BucketName, Store, StoreSettings},
 };
 use http::StatusCode;
@@ -57,7 +57,7 @@ impl Server {
         let mut settings = Settings::on_free_ports(folder.path());
         settings.warehouse = WAREHOUSE.to_owned();
         change(&mut settings);
-        let db = Db::open(&settings.database()).await.unwrap();
+        let db = Db::open(&DatabaseSettings::Sqlite { file: folder.path().join("catalog.db") }).await.unwrap();
         db.migrate().await.unwrap();
         add_warehouse(&db, WAREHOUSE, LOCATION).await;
         let auth_settings = AuthSettings {

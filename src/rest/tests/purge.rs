@@ -97,7 +97,7 @@ async fn a_purge_cut_short_starts_over() {
         crate::db::tables::load(&server.app.db, warehouse.id, &path::table("n", "t").unwrap()).await.unwrap().unwrap()
     };
     let warehouse = warehouses::named(&server.app, WAREHOUSE).await.unwrap();
-    let order = purge::Order::new(&warehouse, &row);
+    let order = crate::catalog::purge::Order::new(&warehouse, &row);
     server.delete(&format!("{TABLES}/t?purgeRequested=true")).await.expect(204);
     // As an engine that deletes files itself, or a worker that died, leaves it.
     for file in ["data/a", "metadata/m1.avro"] {
