@@ -12,10 +12,12 @@ pub mod files;
 pub mod location;
 pub mod namespaces;
 mod publish;
+pub mod purge;
 pub mod queue;
 pub mod tables;
 pub mod warehouses;
 
+pub use crate::db::Page;
 pub use error::{Error, Result};
 
 use crate::{

@@ -1,12 +1,14 @@
 //! Namespaces: created under an existing parent, dropped when empty.
 
+pub use crate::db::namespaces::Properties;
+
 use super::{Error, Result, authorise, warehouses::Warehouse};
 use crate::{
     app::App,
     auth::Caller,
     db::{
         self, Page,
-        namespaces::{Changed, Create, Drop, NamespaceRow, Properties},
+        namespaces::{Changed, Create, Drop, NamespaceRow},
     },
     iceberg::ident::Namespace,
 };

@@ -1,15 +1,16 @@
 //! Tables as they are: load, list, drop, rename. Making and changing them is in `create.rs` and `commit.rs`.
 
-use super::{Error, Result, authorise, document::Document, warehouses::Warehouse};
+pub use crate::db::tables::Kind;
+
+use super::{Error, Result, authorise, document::Document, purge, warehouses::Warehouse};
 use crate::{
     app::{App, now_ms},
     auth::Caller,
     db::{
         self, Page,
-        tables::{Kind, Rename, TableRow},
+        tables::{Rename, TableRow},
     },
     iceberg::ident::{Namespace, TableIdent},
-    jobs::purge,
 };
 use std::sync::Arc;
 

@@ -8,6 +8,7 @@ pub mod reap;
 
 use crate::{
     app::{App, now_ms},
+    catalog,
     db::{self, jobs::LeasedJob},
 };
 use std::time::Duration;
@@ -112,7 +113,10 @@ pub async fn run_next(app: &App, holder: Uuid, stop: &CancellationToken) -> Resu
 
 async fn run(app: &App, job: &LeasedJob) -> Result<(), Error> {
     match job.kind.as_str() {
-        purge::KIND => purge::run(app, &purge::Order::parse(&job.payload)?).await,
+        catalog::purge::KIND => {
+            let order = catalog::purge::Order::parse(&job.payload).map_err(|error| Error::Order(error.to_string()))?;
+            purge::run(app, &order).await
+        }
         kind => Err(Error::UnknownKind(kind.to_owned())),
     }
 }

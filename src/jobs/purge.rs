@@ -9,55 +9,22 @@ use crate::{
     app::App,
     catalog::{
         self, files, location,
+        purge::Order,
         warehouses::{self, Warehouse},
     },
-    db::{self, jobs::NewJob, tables::TableRow},
+    db,
     iceberg::metadata::TableMetadata,
     planning::manifests,
 };
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 use object_store::{ObjectStoreExt, path::Path};
-use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
-use uuid::Uuid;
-
-pub const KIND: &str = "purge";
 
 /// Files deleted in one go.
 const BATCH: usize = 1_000;
 /// Largest manifest or manifest list read. Bytes.
 const MANIFEST_BYTES_MAX: u64 = 256 << 20;
-
-/// What to purge: a table as it was when it was dropped.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Order {
-    warehouse: String,
-    table: Uuid,
-    location: String,
-    metadata_location: String,
-}
-
-impl Order {
-    pub fn new(warehouse: &Warehouse, row: &TableRow) -> Order {
-        Order {
-            warehouse: warehouse.name.clone(),
-            table: row.id,
-            location: row.location.clone(),
-            metadata_location: row.metadata_location.clone(),
-        }
-    }
-
-    pub fn job(&self, now_ms: i64) -> NewJob {
-        // Strings and a uuid always serialise.
-        let payload = serde_json::to_string(self).unwrap_or_default();
-        NewJob { kind: KIND.to_owned(), payload, not_before_ms: now_ms }
-    }
-
-    pub(super) fn parse(payload: &str) -> Result<Order, Error> {
-        serde_json::from_str(payload).map_err(|error| Error::Order(error.to_string()))
-    }
-}
 
 /// # Errors
 /// When storage or database cannot be reached: start over.

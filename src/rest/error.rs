@@ -1,6 +1,6 @@
 //! Errors as the Iceberg REST protocol writes them: one status and one type for each.
 
-use crate::{catalog, db::tables::Kind};
+use crate::catalog::{self, tables::Kind};
 use axum::{
     body::Body,
     response::{IntoResponse, Response},

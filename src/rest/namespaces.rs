@@ -4,8 +4,10 @@ use super::{answer, body::parse, error::Result, page::Window, path};
 use crate::{
     app::App,
     auth::Caller,
-    catalog::{namespaces, warehouses::Warehouse},
-    db::namespaces::Properties,
+    catalog::{
+        namespaces::{self, Properties},
+        warehouses::Warehouse,
+    },
     iceberg::ident::Namespace,
 };
 use axum::response::Response;

@@ -7,7 +7,7 @@ use super::{
     error::{Error, Result},
     path,
 };
-use crate::db::Page;
+use crate::catalog::Page;
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 
 /// What a client asked to see of a listing.
