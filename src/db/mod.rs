@@ -18,6 +18,10 @@ mod postgres;
 mod sqlite;
 mod statement;
 pub mod tables;
+#[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
+mod tests;
 pub mod warehouses;
 
 use pointers::Pointers;

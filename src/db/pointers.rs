@@ -82,6 +82,13 @@ impl Pointers {
         self.tables.forget(&TableRef { namespace_id, name });
     }
 
+    /// What the bound on bytes does to a row that few ask for.
+    #[cfg(test)]
+    pub fn evict_table(&self, namespace_id: Uuid, name: &str) {
+        let key = TableRef { namespace_id, name };
+        self.tables.shard(&key).entries.remove(&key);
+    }
+
     /// Nothing is known any more.
     pub fn clear(&self) {
         self.namespaces.clear();

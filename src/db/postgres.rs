@@ -17,8 +17,11 @@ const STATEMENTS_CACHED_MAX: usize = 200;
 const ATTEMPTS_MAX: u32 = 5;
 
 pub async fn open(url: &str, connections_max: u32) -> Result<PgPool, sqlx::Error> {
-    let options =
-        PgConnectOptions::from_str(url)?.application_name("tidewater").statement_cache_capacity(STATEMENTS_CACHED_MAX);
+    connect(PgConnectOptions::from_str(url)?, connections_max).await
+}
+
+pub async fn connect(options: PgConnectOptions, connections_max: u32) -> Result<PgPool, sqlx::Error> {
+    let options = options.application_name("tidewater").statement_cache_capacity(STATEMENTS_CACHED_MAX);
     PgPoolOptions::new()
         .max_connections(connections_max)
         .acquire_timeout(ACQUIRE_TIMEOUT)

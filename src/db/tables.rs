@@ -4,8 +4,8 @@
 //! on, raises the revision and records the new location in the table's commit history, in one transaction; so a
 //! pointer moves only from the file its requirements were checked against, and history is a chain.
 
-mod history;
-mod occupy;
+pub(in crate::db) mod history;
+pub(in crate::db) mod occupy;
 
 pub use history::{
     HistoryRow, Settled, Swap, Swapped, forget_history, history, is_recorded, settle, settle_create, swap,

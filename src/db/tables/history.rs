@@ -54,28 +54,15 @@ pub struct HistoryRow {
 /// # Errors
 /// Any but a refused argument leaves open whether the pointer moved: [`settle`] answers that.
 pub async fn swap(db: &Db, swap: &Swap<'_>) -> Result<Swapped, sqlx::Error> {
-    locations::check_len(swap.metadata_location)?;
-    let location_key = locations::key(swap.location)?;
-    let change = Move {
-        id: swap.base.id,
-        revision: swap.base.revision,
-        from: swap.base.metadata_location.clone(),
-        to: swap.metadata_location.to_owned(),
-        moves_location: location_key != locations::key(&swap.base.location)?,
-        location: swap.location.to_owned(),
-        location_key,
-        format_version: swap.format_version,
-        now_ms: swap.now_ms,
-    };
-    match db.write(change).await {
-        Ok(Moved::Done(revision, _)) => Ok(Swapped::Done(revision)),
-        Ok(Moved::Lost) => Ok(Swapped::Lost),
-        Ok(Moved::LocationTaken) => Ok(Swapped::LocationTaken),
-        Err(error) => Err(error),
+    match db.write(Move::of(swap)?).await? {
+        Moved::Done(revision, _) => Ok(Swapped::Done(revision)),
+        Moved::Lost => Ok(Swapped::Lost),
+        Moved::LocationTaken => Ok(Swapped::LocationTaken),
     }
 }
 
-struct Move {
+/// A [`Swap`] that owns what it binds.
+pub(in crate::db) struct Move {
     id: Uuid,
     revision: i64,
     from: String,
@@ -87,7 +74,7 @@ struct Move {
     now_ms: i64,
 }
 
-enum Moved {
+pub(in crate::db) enum Moved {
     /// The new revision, and on SQLite the row for the map.
     Done(i64, Option<TableRow>),
     Lost,
@@ -122,6 +109,22 @@ impl Change for Move {
 }
 
 impl Move {
+    pub(in crate::db) fn of(swap: &Swap<'_>) -> Result<Move, sqlx::Error> {
+        locations::check_len(swap.metadata_location)?;
+        let location_key = locations::key(swap.location)?;
+        Ok(Move {
+            id: swap.base.id,
+            revision: swap.base.revision,
+            from: swap.base.metadata_location.clone(),
+            to: swap.metadata_location.to_owned(),
+            moves_location: location_key != locations::key(&swap.base.location)?,
+            location: swap.location.to_owned(),
+            location_key,
+            format_version: swap.format_version,
+            now_ms: swap.now_ms,
+        })
+    }
+
     async fn update_then_record(&self, tx: &mut Tx<'_>) -> Result<Moved, sqlx::Error> {
         let moved: Option<TableRow> = tx
             .on()

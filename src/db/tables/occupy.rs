@@ -54,11 +54,8 @@ pub async fn create(
     new: &NewTable,
     now_ms: i64,
 ) -> Result<Create, sqlx::Error> {
-    locations::check_len(&new.metadata_location)?;
-    let location_key = locations::key(&new.location)?;
     for _ in 0..ATTEMPTS_MAX {
-        let (ident, new, location_key) = (ident.clone(), new.clone(), location_key.clone());
-        match db.write(CreateTable { id: Uuid::now_v7(), warehouse, ident, new, location_key, now_ms }).await {
+        match db.write(CreateTable::of(warehouse, ident, new, now_ms)?).await {
             Ok(Some(outcome)) => return Ok(outcome),
             Ok(None) => {}
             Err(error) => match violation(&error) {
@@ -71,7 +68,7 @@ pub async fn create(
     Err(kept_changing())
 }
 
-struct CreateTable {
+pub(in crate::db) struct CreateTable {
     id: Uuid,
     warehouse: Uuid,
     ident: TableIdent,
@@ -106,6 +103,17 @@ impl Change for CreateTable {
 }
 
 impl CreateTable {
+    pub(in crate::db) fn of(
+        warehouse: Uuid,
+        ident: &TableIdent,
+        new: &NewTable,
+        now_ms: i64,
+    ) -> Result<CreateTable, sqlx::Error> {
+        locations::check_len(&new.metadata_location)?;
+        let location_key = locations::key(&new.location)?;
+        Ok(CreateTable { id: Uuid::now_v7(), warehouse, ident: ident.clone(), new: new.clone(), location_key, now_ms })
+    }
+
     async fn insert(&self, tx: &mut Tx<'_>) -> Result<Option<TableRow>, sqlx::Error> {
         tx.on()
             .optional(
