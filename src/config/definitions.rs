@@ -176,8 +176,8 @@ pub static DEFINITIONS: &[Definition] = &[
     define(
         "header_timeout_s",
         Kind::Integer { min: 1, max: 3_600 },
-        "30",
-        "Seconds a client may take to send a request's head",
+        "75",
+        "Seconds a connection may take to bring the whole head of its first or next request",
     ),
     define(
         "connections_max",

@@ -10,6 +10,7 @@ mod values;
 
 pub use flags::Flags;
 
+use base64::{Engine, engine::general_purpose::STANDARD};
 use definitions::DEFINITIONS;
 use figment::{
     Figment, Metadata, Profile, Provider,
@@ -153,7 +154,7 @@ impl Settings {
             root_secret_access_key: values.secret("root_secret_access_key", |secret| {
                 (16..=128).contains(&secret.expose_secret().chars().count())
             })?,
-            master_key: values.secret("master_key", |text| crate::auth::MasterKey::parse(text).is_some())?,
+            master_key: values.secret("master_key", is_master_key)?,
             token_lifetime_s: values.integer("token_lifetime_s")?,
             vended_lifetime_s: values.integer("vended_lifetime_s")?,
             body_bytes_max: values.integer("body_bytes_max")?,
@@ -192,16 +193,6 @@ impl Settings {
     pub fn keys_folder(&self) -> PathBuf {
         self.data.join("keys")
     }
-
-    pub fn database(&self) -> crate::db::DatabaseSettings {
-        match &self.database_url {
-            Some(url) => crate::db::DatabaseSettings::Postgres {
-                url: url.clone(),
-                connections_max: self.database_connections_max,
-            },
-            None => crate::db::DatabaseSettings::Sqlite { file: self.data.join("catalog.db") },
-        }
-    }
 }
 
 /// How a client on this machine reaches a listener: an address that means "all" is no destination.
@@ -211,6 +202,13 @@ fn url_of(address: SocketAddr) -> String {
         IpAddr::V4(_) | IpAddr::V6(_) => IpAddr::V4(Ipv4Addr::LOCALHOST),
     };
     format!("http://{}", SocketAddr::new(ip, address.port()))
+}
+
+/// Whether a text is 32 bytes in one of the spellings that `auth::MasterKey` reads.
+fn is_master_key(text: &SecretString) -> bool {
+    let text = text.expose_secret().trim();
+    let decoded = if text.len() == 64 { hex::decode(text).ok() } else { STANDARD.decode(text).ok() };
+    decoded.is_some_and(|bytes| bytes.len() == 32)
 }
 
 /// Values of one place.
