@@ -11,7 +11,7 @@ pub mod error;
 pub mod files;
 pub mod location;
 pub mod namespaces;
-mod publish;
+pub(crate) mod publish;
 pub mod purge;
 pub mod queue;
 pub mod tables;
@@ -67,6 +67,3 @@ pub fn authorise(caller: &Caller) -> Result<()> {
         Err(Error::Forbidden("this credential does not open the catalog".to_owned()))
     }
 }
-
-#[cfg(test)]
-mod tests;

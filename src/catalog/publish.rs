@@ -19,7 +19,7 @@ use uuid::Uuid;
 /// How often an unknown outcome is asked for before the client is told that it is unknown.
 const SETTLE_ATTEMPTS_MAX: u32 = 6;
 /// Pause before the first question; each further one waits twice as long: some three seconds in all.
-const SETTLE_PAUSE: Duration = Duration::from_millis(50);
+const SETTLE_PAUSE: Duration = Duration::from_millis(if cfg!(test) { 1 } else { 50 });
 
 /// How a swap ended.
 #[derive(Debug)]

@@ -128,8 +128,9 @@ mod tests {
     #[tokio::test]
     async fn a_full_line_refuses_at_once() {
         let queues = Queues::<u8>::default();
+        let _first = queues.turn(&1).await.unwrap();
         let mut waiting = Vec::new();
-        for _ in 0..WAITING_MAX {
+        for _ in 1..WAITING_MAX {
             let mut turn = Box::pin(queues.turn(&1));
             let _ = (&mut turn).now_or_never();
             waiting.push(turn);

@@ -23,23 +23,25 @@ impl Commit {
     /// `Error::Invalid` for malformed JSON and for unknown updates or requirements.
     pub fn parse(bytes: &[u8]) -> Result<Self> {
         Reader::whole(bytes, |reader| {
-            let (mut identifier, mut requirements, mut updates) = (None, None, None);
+            let (mut identifier, mut requirements, mut updates) = (None, None, Vec::new());
             reader.members(|reader, key| {
                 match key {
                     "identifier" => identifier = reader.optional(TableIdent::read)?,
                     "requirements" => {
                         requirements = reader.optional(|reader| reader.list(Requirement::read))?;
                     }
-                    "updates" => updates = reader.optional(|reader| reader.list(Update::read))?,
+                    "updates" => {
+                        let mut list = Vec::new();
+                        reader.optional(|reader| {
+                            reader.elements(|reader| Update::push(&mut list, Update::read(reader)?))
+                        })?;
+                        updates = list;
+                    }
                     _ => drop(reader.skip()?),
                 }
                 Ok(())
             })?;
-            Ok(Commit {
-                identifier,
-                requirements: requirements.unwrap_or_default(),
-                updates: updates.unwrap_or_default(),
-            })
+            Ok(Commit { identifier, requirements: requirements.unwrap_or_default(), updates })
         })
     }
 

@@ -24,6 +24,9 @@ pub mod transform;
 pub mod types;
 mod update;
 
+#[cfg(test)]
+mod tests;
+
 pub use properties::MetadataCodec;
 
 /// Why a request cannot be applied to a table.

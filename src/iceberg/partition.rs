@@ -1,7 +1,7 @@
 //! Partition specs (table specification, "Partitioning" and appendix C).
 //!
 //! Stored specs may name dropped columns and unknown transforms; a spec that enters a table must bind to its current
-//! schema ([`PartitionSpec::check_binding`]).
+//! schema.
 
 use super::{
     Error, Result, ensure,
@@ -186,6 +186,19 @@ impl PartitionSpec {
         self.fields.iter().try_for_each(|field| field.check_binding(&columns))
     }
 
+    /// Checks that a new spec uses only transforms that can be computed: writers must not use others ("Partitioning").
+    ///
+    /// # Errors
+    /// `Error::Invalid` naming the field.
+    pub(super) fn check_transforms(&self) -> Result<()> {
+        self.fields.iter().try_for_each(|PartitionField { name, transform, source, .. }| {
+            ensure(!matches!(transform, Transform::Unknown(_)), || {
+                format!("cannot partition by unknown transform: {transform} of {name}")
+            })?;
+            ensure(matches!(source, Source::Column(_)), || format!("cannot partition by several columns: {name}"))
+        })
+    }
+
     /// Checks names and ids within the spec, as a new spec must have them.
     ///
     /// # Errors
@@ -220,19 +233,21 @@ impl PartitionField {
     }
 
     fn check_binding(&self, columns: &Columns<'_>) -> Result<()> {
-        let (name, transform) = (&self.name, &self.transform);
-        ensure(!matches!(transform, Transform::Unknown(_)), || {
-            format!("cannot partition by unknown transform: {transform} of {name}")
-        })?;
-        let Source::Column(source) = self.source else {
-            return Err(Error::Invalid(format!("cannot partition by several columns: {name}")));
-        };
-        if *transform == Transform::Void {
-            return Ok(());
+        match &self.source {
+            _ if self.transform == Transform::Void => Ok(()),
+            Source::Column(source) => self.check_source(*source, columns),
+            Source::Columns(sources) => sources.iter().try_for_each(|source| self.check_source(*source, columns)),
         }
+    }
+
+    fn check_source(&self, source: i32, columns: &Columns<'_>) -> Result<()> {
+        let (name, transform) = (&self.name, &self.transform);
         let column = columns
             .find(source)
             .ok_or_else(|| Error::Invalid(format!("cannot find source column {source} of partition field {name}")))?;
+        if matches!(transform, Transform::Unknown(_)) {
+            return Ok(());
+        }
         let primitive = column.r#type.primitive().ok_or_else(|| {
             Error::Invalid(format!("cannot partition by a column that is not primitive: {}", columns.path(column)))
         })?;

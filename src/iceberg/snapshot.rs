@@ -107,7 +107,7 @@ pub struct SnapshotRef {
     pub snapshot_id: i64,
     pub kind: RefKind,
     pub max_ref_age_ms: Option<i64>,
-    pub(super) extras: Extras,
+    extras: Extras,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -147,6 +147,12 @@ impl SnapshotRef {
             other => return Err(Error::Invalid(format!("unknown snapshot reference type: {other}"))),
         };
         Ok(SnapshotRef { snapshot_id, kind, max_ref_age_ms, extras: members.extras() })
+    }
+
+    /// The same ref with another's unknown fields, unless it brings its own.
+    pub(super) fn with_extras_of(&self, other: &SnapshotRef) -> Self {
+        let extras = if self.extras.is_empty() { other.extras.clone() } else { self.extras.clone() };
+        SnapshotRef { extras, ..self.clone() }
     }
 
     pub(super) fn write(&self, out: &mut Vec<u8>) {

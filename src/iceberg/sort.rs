@@ -90,24 +90,40 @@ impl SortOrder {
         self.fields == other.fields
     }
 
-    /// Checks that rows of a schema can be sorted so.
+    /// Checks that a new order uses only transforms that can be computed.
+    ///
+    /// # Errors
+    /// `Error::Invalid` naming the transform.
+    pub(super) fn check_transforms(&self) -> Result<()> {
+        self.fields.iter().try_for_each(|SortField { transform, source, .. }| {
+            ensure(!matches!(transform, Transform::Unknown(_)), || {
+                format!("cannot sort by unknown transform: {transform}")
+            })?;
+            ensure(matches!(source, Source::Column(_)), || {
+                format!("cannot sort by several columns at once: {transform}")
+            })
+        })
+    }
+
+    /// Checks that rows of a schema can be sorted so; an unknown transform is taken to suit any column.
     ///
     /// # Errors
     /// `Error::Invalid` naming the source column.
     pub(super) fn check_binding(&self, schema: &Schema) -> Result<()> {
         let columns = schema.columns();
         for SortField { transform, source, .. } in &self.fields {
-            ensure(!matches!(transform, Transform::Unknown(_)), || {
-                format!("cannot sort by unknown transform: {transform}")
-            })?;
-            let Source::Column(source) = *source else {
-                return Err(Error::Invalid(format!("cannot sort by several columns at once: {transform}")));
+            let sources = match source {
+                Source::Column(source) => std::slice::from_ref(source),
+                Source::Columns(sources) => sources,
             };
-            let column = columns
-                .find(source)
-                .ok_or_else(|| Error::Invalid(format!("cannot find source column {source} of the sort order")))?;
-            let primitive = column.r#type.primitive().filter(|primitive| transform.fits(primitive));
-            ensure(primitive.is_some(), || format!("cannot sort column {} by {transform}", columns.path(column)))?;
+            for source in sources {
+                let column = columns
+                    .find(*source)
+                    .ok_or_else(|| Error::Invalid(format!("cannot find source column {source} of the sort order")))?;
+                let is_fit = matches!(transform, Transform::Unknown(_))
+                    || column.r#type.primitive().is_some_and(|primitive| transform.fits(primitive));
+                ensure(is_fit, || format!("cannot sort column {} by {transform}", columns.path(column)))?;
+            }
         }
         Ok(())
     }

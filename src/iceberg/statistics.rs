@@ -2,7 +2,10 @@
 //!
 //! Each keeps the text it came as.
 
-use super::{Error, Result, ensure, json::Reader};
+use super::{
+    Error, Result, ensure,
+    json::{Members, Reader},
+};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use std::sync::Arc;
 
@@ -34,28 +37,21 @@ impl StatisticsFile {
         })
     }
 
-    /// Reads an entry that enters a table: what readers require must be there.
-    pub(super) fn read_new(reader: &mut Reader<'_>, is_table_wide: bool) -> Result<Self> {
+    /// Reads a statistics file that enters a table: what readers require must be there.
+    pub(super) fn read_new(reader: &mut Reader<'_>) -> Result<Self> {
         let file = Self::read(reader)?;
-        let mut required = vec!["file-size-in-bytes"];
-        if is_table_wide {
-            required.extend(["file-footer-size-in-bytes", "blob-metadata"]);
-        }
-        Reader::only(&file.json, |reader| {
-            reader.members(|reader, key| {
-                required.retain(|field| *field != key);
-                match key {
-                    "file-size-in-bytes" | "file-footer-size-in-bytes" => drop(reader.int64(key)?),
-                    "blob-metadata" => reader.elements(check_blob)?,
-                    _ => drop(reader.skip()?),
-                }
-                Ok(())
-            })
-        })?;
-        match required.first() {
-            Some(field) => Err(Error::Invalid(format!("statistics file without {field}"))),
-            None => Ok(file),
-        }
+        let mut members = Reader::only(&file.json, Members::read)?;
+        members.required("file-size-in-bytes", Reader::int64)?;
+        members.required("file-footer-size-in-bytes", Reader::int64)?;
+        members.required("blob-metadata", |reader, _| reader.elements(check_blob))?;
+        Ok(file)
+    }
+
+    /// Reads a partition statistics file that enters a table.
+    pub(super) fn read_new_partition(reader: &mut Reader<'_>) -> Result<Self> {
+        let file = Self::read(reader)?;
+        Reader::only(&file.json, Members::read)?.required("file-size-in-bytes", Reader::int64)?;
+        Ok(file)
     }
 
     pub(super) fn json(&self) -> &str {
@@ -64,22 +60,13 @@ impl StatisticsFile {
 }
 
 fn check_blob(reader: &mut Reader<'_>) -> Result<()> {
-    let mut required = vec!["type", "snapshot-id", "sequence-number", "fields"];
-    reader.members(|reader, key| {
-        required.retain(|field| *field != key);
-        match key {
-            "type" => drop(reader.string(key)?),
-            "snapshot-id" | "sequence-number" => drop(reader.int64(key)?),
-            "fields" => drop(reader.int32_list(key)?),
-            "properties" => drop(reader.optional(|reader| reader.string_map(key))?),
-            _ => drop(reader.skip()?),
-        }
-        Ok(())
-    })?;
-    match required.first() {
-        Some(field) => Err(Error::Invalid(format!("statistics blob without {field}"))),
-        None => Ok(()),
-    }
+    let mut members = Members::read(reader)?;
+    members.required("type", Reader::string)?;
+    members.required("snapshot-id", Reader::int64)?;
+    members.required("sequence-number", Reader::int64)?;
+    members.required("fields", Reader::int32_list)?;
+    members.optional("properties", Reader::string_map)?;
+    Ok(())
 }
 
 /// A wrapped key of an encrypted table ("Encryption Keys").
@@ -92,21 +79,27 @@ pub struct EncryptionKey {
 impl EncryptionKey {
     pub(super) fn read(reader: &mut Reader<'_>) -> Result<Self> {
         let start = reader.start();
-        let (mut key_id, mut metadata) = (None, None);
+        let mut key_id = None;
         reader.members(|reader, key| {
             match key {
                 "key-id" => key_id = Some(reader.string(key)?.into_owned()),
-                "encrypted-key-metadata" => metadata = Some(reader.string(key)?.into_owned()),
-                "encrypted-by-id" => drop(reader.optional(|reader| reader.string(key).map(drop))?),
-                "properties" => drop(reader.optional(|reader| reader.string_map(key))?),
                 _ => drop(reader.skip()?),
             }
             Ok(())
         })?;
-        let missing = |field: &str| Error::Invalid(format!("encryption key without {field}"));
-        let metadata = metadata.ok_or_else(|| missing("encrypted-key-metadata"))?;
-        ensure(STANDARD.decode(&metadata).is_ok(), || "encrypted-key-metadata must be base64".to_owned())?;
-        Ok(EncryptionKey { key_id: key_id.ok_or_else(|| missing("key-id"))?, json: reader.since(start).into() })
+        let key_id = key_id.ok_or_else(|| Error::Invalid("encryption key without key-id".to_owned()))?;
+        Ok(EncryptionKey { key_id, json: reader.since(start).into() })
+    }
+
+    /// Reads a key that enters a table: what readers require must be there.
+    pub(super) fn read_new(reader: &mut Reader<'_>) -> Result<Self> {
+        let key = Self::read(reader)?;
+        let mut members = Reader::only(&key.json, Members::read)?;
+        let metadata = members.required("encrypted-key-metadata", Reader::string)?;
+        ensure(STANDARD.decode(&*metadata).is_ok(), || "encrypted-key-metadata must be base64".to_owned())?;
+        members.optional("encrypted-by-id", Reader::string)?;
+        members.optional("properties", Reader::string_map)?;
+        Ok(key)
     }
 
     pub(super) fn json(&self) -> &str {

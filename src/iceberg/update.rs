@@ -1,7 +1,7 @@
 //! The changes a commit makes (REST specification, `TableUpdate`): 23 actions, parsed. `builder` applies them.
 
 use super::{
-    Error, Result,
+    Error, Result, ensure,
     json::{Members, Reader},
     location,
     partition::UnboundSpec,
@@ -14,6 +14,9 @@ use uuid::Uuid;
 
 /// Stands for the schema, spec or order added last in the same request.
 pub const LAST_ADDED: i32 = -1;
+
+/// Updates in a commit, joined removals counted as one: each may have to look through what the others added.
+pub const UPDATES_MAX: usize = 10_000;
 
 #[derive(Debug, Clone)]
 pub enum Update {
@@ -33,9 +36,9 @@ pub enum Update {
     SetProperties(Vec<(String, String)>),
     RemoveProperties(Vec<String>),
     SetStatistics(StatisticsFile),
-    RemoveStatistics(i64),
+    RemoveStatistics(Vec<i64>),
     SetPartitionStatistics(StatisticsFile),
-    RemovePartitionStatistics(i64),
+    RemovePartitionStatistics(Vec<i64>),
     RemoveSpecs(Vec<i32>),
     RemoveSchemas(Vec<i32>),
     AddEncryptionKey(EncryptionKey),
@@ -84,6 +87,46 @@ impl Update {
         }
     }
 
+    /// Adds an update to a list. Older clients remove snapshots, and statistics with them, one update each, ten thousands
+    /// in a request: those are joined, so that the table is gone through once. The order among them does not matter.
+    ///
+    /// # Errors
+    /// `Error::Invalid` when there are more than [`UPDATES_MAX`] even so.
+    pub fn push(updates: &mut Vec<Update>, update: Update) -> Result<()> {
+        let Some(ids) = update.removed_ids() else { return Self::push_own(updates, update) };
+        let kind = std::mem::discriminant(&update);
+        for earlier in updates.iter_mut().rev() {
+            let is_same = std::mem::discriminant(earlier) == kind;
+            match earlier {
+                Update::RemoveSnapshots(list)
+                | Update::RemoveStatistics(list)
+                | Update::RemovePartitionStatistics(list) => {
+                    if is_same {
+                        list.extend(ids);
+                        return Ok(());
+                    }
+                }
+                _ => break,
+            }
+        }
+        Self::push_own(updates, update)
+    }
+
+    fn push_own(updates: &mut Vec<Update>, update: Update) -> Result<()> {
+        ensure(updates.len() < UPDATES_MAX, || format!("a commit has at most {UPDATES_MAX} updates"))?;
+        updates.push(update);
+        Ok(())
+    }
+
+    fn removed_ids(&self) -> Option<&[i64]> {
+        match self {
+            Update::RemoveSnapshots(ids) | Update::RemoveStatistics(ids) | Update::RemovePartitionStatistics(ids) => {
+                Some(ids)
+            }
+            _ => None,
+        }
+    }
+
     /// Actions on snapshots and on what hangs on them; `None` for others.
     fn read_snapshot_action(action: &str, members: &mut Members<'_>) -> Option<Result<Self>> {
         Some(match action {
@@ -91,18 +134,20 @@ impl Update {
             "remove-snapshots" => members.required("snapshot-ids", Reader::int64_list).map(Update::RemoveSnapshots),
             "set-snapshot-ref" => read_set_ref(members),
             "remove-snapshot-ref" => members.required("ref-name", string).map(Update::RemoveSnapshotRef),
-            "set-statistics" => members
-                .required("statistics", |reader, _| StatisticsFile::read_new(reader, true))
-                .map(Update::SetStatistics),
-            "remove-statistics" => members.required("snapshot-id", Reader::int64).map(Update::RemoveStatistics),
+            "set-statistics" => {
+                members.required("statistics", |reader, _| StatisticsFile::read_new(reader)).map(Update::SetStatistics)
+            }
+            "remove-statistics" => {
+                members.required("snapshot-id", Reader::int64).map(|id| Update::RemoveStatistics(vec![id]))
+            }
             "set-partition-statistics" => members
-                .required("partition-statistics", |reader, _| StatisticsFile::read_new(reader, false))
+                .required("partition-statistics", |reader, _| StatisticsFile::read_new_partition(reader))
                 .map(Update::SetPartitionStatistics),
             "remove-partition-statistics" => {
-                members.required("snapshot-id", Reader::int64).map(Update::RemovePartitionStatistics)
+                members.required("snapshot-id", Reader::int64).map(|id| Update::RemovePartitionStatistics(vec![id]))
             }
             "add-encryption-key" => members
-                .required("encryption-key", |reader, _| EncryptionKey::read(reader))
+                .required("encryption-key", |reader, _| EncryptionKey::read_new(reader))
                 .map(Update::AddEncryptionKey),
             "remove-encryption-key" => members.required("key-id", string).map(Update::RemoveEncryptionKey),
             _ => return None,

@@ -1,6 +1,9 @@
 //! Errors as the Iceberg REST protocol writes them: one status and one type for each.
 
-use crate::catalog::{self, tables::Kind};
+use crate::{
+    catalog::{self, tables::Kind},
+    telemetry::Chain,
+};
 use axum::{
     body::Body,
     response::{IntoResponse, Response},
@@ -114,21 +117,6 @@ impl IntoResponse for Error {
             headers.extend(HeaderValue::from_str(&allowed.join(", ")).map(|value| (header::ALLOW, value)));
         }
         response
-    }
-}
-
-/// An error with all its causes, for the log.
-pub(super) struct Chain<'a>(pub &'a dyn std::error::Error);
-
-impl std::fmt::Display for Chain<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}", self.0)?;
-        let mut source = self.0.source();
-        while let Some(error) = source {
-            write!(f, ": {error}")?;
-            source = error.source();
-        }
-        Ok(())
     }
 }
 

@@ -21,7 +21,10 @@ pub use openapi::openapi;
 use crate::{
     app::{App, now_ms},
     auth::Caller,
-    catalog::{self, warehouses},
+    catalog::{
+        self,
+        warehouses::{self, Warehouse},
+    },
 };
 use axum::{
     Router,
@@ -32,7 +35,7 @@ use axum::{
 };
 use error::{Error, Result};
 use http::{HeaderMap, Method, header, request::Parts};
-use route::{Operation, Route, Unrouted};
+use route::{Named, Operation, Route, Unrouted};
 use std::sync::Arc;
 
 /// What was asked and by whom, for logs and metrics; an extension of every answer.
@@ -81,51 +84,64 @@ fn refuse(unrouted: Unrouted, parts: &Parts) -> Error {
 }
 
 async fn serve(app: &App, route: Route, parts: &Parts, body: Body, answered: &mut Answered) -> Result<Response> {
-    if route.operation == Operation::GetToken {
-        return Ok(tokens::get_token(app, &parts.headers, body).await);
-    }
-    let caller = &authenticate(app, &parts.headers).await?;
-    answered.principal = Some(Arc::clone(&caller.principal));
     let query = parts.uri.query().unwrap_or_default();
-    if route.operation == Operation::GetConfig {
-        return config::get_config(app, caller, query).await;
+    match route.operation {
+        Operation::GetToken => Ok(tokens::get_token(app, &parts.headers, body).await),
+        Operation::GetConfig => {
+            let caller = authenticate(app, &parts.headers, answered).await?;
+            config::get_config(app, &caller, query).await
+        }
+        Operation::On(named) => {
+            let caller = authenticate(app, &parts.headers, answered).await?;
+            let warehouse = warehouses::open(app, &caller, route.warehouse.as_deref()).await?;
+            serve_named(app, &caller, &warehouse, &named, parts, body).await
+        }
     }
-    let warehouse = &warehouses::open(app, caller, route.warehouse.as_deref()).await?;
-    let headers = &parts.headers;
+}
+
+async fn serve_named(
+    app: &App,
+    caller: &Caller,
+    warehouse: &Arc<Warehouse>,
+    named: &Named,
+    parts: &Parts,
+    body: Body,
+) -> Result<Response> {
+    let (headers, query) = (&parts.headers, parts.uri.query().unwrap_or_default());
     let read_body = || body::read(headers, body, app.settings.body_bytes_max);
-    match &route.operation {
-        Operation::GetConfig | Operation::GetToken => Err(Error::Catalog(catalog::Error::internal("answered above"))),
-        Operation::ListNamespaces => namespaces::list_namespaces(app, caller, warehouse, query).await,
-        Operation::CreateNamespace => namespaces::create_namespace(app, caller, warehouse, &read_body().await?).await,
-        Operation::LoadNamespaceMetadata(namespace) => {
+    match named {
+        Named::ListNamespaces => namespaces::list_namespaces(app, caller, warehouse, query).await,
+        Named::CreateNamespace => namespaces::create_namespace(app, caller, warehouse, &read_body().await?).await,
+        Named::LoadNamespaceMetadata(namespace) => {
             namespaces::load_namespace_metadata(app, caller, warehouse, namespace).await
         }
-        Operation::NamespaceExists(namespace) => namespaces::namespace_exists(app, caller, warehouse, namespace).await,
-        Operation::DropNamespace(namespace) => namespaces::drop_namespace(app, caller, warehouse, namespace).await,
-        Operation::UpdateProperties(namespace) => {
+        Named::NamespaceExists(namespace) => namespaces::namespace_exists(app, caller, warehouse, namespace).await,
+        Named::DropNamespace(namespace) => namespaces::drop_namespace(app, caller, warehouse, namespace).await,
+        Named::UpdateProperties(namespace) => {
             namespaces::update_properties(app, caller, warehouse, namespace, &read_body().await?).await
         }
-        Operation::ListTables(namespace) => tables::list_tables(app, caller, warehouse, namespace, query).await,
-        Operation::CreateTable(namespace) => {
-            tables::create_table(app, caller, warehouse, namespace, headers, &read_body().await?).await
+        Named::ListTables(namespace) => tables::list_tables(app, caller, warehouse, namespace, query).await,
+        Named::CreateTable(namespace) => {
+            tables::create_table(app, caller, warehouse, namespace, headers, read_body().await?).await
         }
-        Operation::LoadTable(ident) => tables::load_table(app, caller, warehouse, ident, headers, query).await,
-        Operation::UpdateTable(ident) => tables::update_table(app, caller, warehouse, ident, &read_body().await?).await,
-        Operation::DropTable(ident) => tables::drop_table(app, caller, warehouse, ident, query).await,
-        Operation::TableExists(ident) => tables::table_exists(app, caller, warehouse, ident).await,
-        Operation::LoadCredentials(ident) => credentials::load_credentials(app, caller, warehouse, ident).await,
-        Operation::RenameTable => tables::rename_table(app, caller, warehouse, &read_body().await?).await,
+        Named::LoadTable(ident) => tables::load_table(app, caller, warehouse, ident, headers, query).await,
+        Named::UpdateTable(ident) => tables::update_table(app, caller, warehouse, ident, read_body().await?).await,
+        Named::DropTable(ident) => tables::drop_table(app, caller, warehouse, ident, query).await,
+        Named::TableExists(ident) => tables::table_exists(app, caller, warehouse, ident).await,
+        Named::LoadCredentials(ident) => credentials::load_credentials(app, caller, warehouse, ident).await,
+        Named::RenameTable => tables::rename_table(app, caller, warehouse, &read_body().await?).await,
     }
 }
 
 /// Who sends the request. A vended key is no bearer, so it never passes.
-async fn authenticate(app: &App, headers: &HeaderMap) -> Result<Caller> {
+async fn authenticate(app: &App, headers: &HeaderMap, answered: &mut Answered) -> Result<Caller> {
     let token = headers.get(header::AUTHORIZATION).and_then(|value| {
         let (scheme, token) = value.to_str().ok()?.split_once(' ')?;
         scheme.eq_ignore_ascii_case("bearer").then_some(token.trim())
     });
     let token = token.ok_or(catalog::Error::Unauthenticated)?;
     let caller = app.auth.verify_bearer(token, now_ms()).await.map_err(catalog::Error::from)?;
+    answered.principal = Some(Arc::clone(&caller.principal));
     Ok(caller)
 }
 

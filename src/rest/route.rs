@@ -10,11 +10,18 @@ use crate::{
 };
 use http::Method;
 
-/// An operation of the specification, with the names in its path.
+/// An operation of the specification.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Operation {
     GetConfig,
     GetToken,
+    /// On a warehouse.
+    On(Named),
+}
+
+/// An operation on a warehouse, with the names in its path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Named {
     ListNamespaces,
     CreateNamespace,
     LoadNamespaceMetadata(Namespace),
@@ -95,44 +102,46 @@ pub static ENDPOINTS: [Endpoint; 16] = [
         Ok(Operation::GetToken)
     }),
     endpoint("listNamespaces", Method::GET, NAMESPACES_PATH, "List the direct children of a namespace", |_| {
-        Ok(Operation::ListNamespaces)
+        Ok(Operation::On(Named::ListNamespaces))
     }),
     endpoint("createNamespace", Method::POST, NAMESPACES_PATH, "Create a namespace", |_| {
-        Ok(Operation::CreateNamespace)
+        Ok(Operation::On(Named::CreateNamespace))
     }),
     endpoint("loadNamespaceMetadata", Method::GET, NAMESPACE_PATH, "Load a namespace's properties", |names| {
-        Ok(Operation::LoadNamespaceMetadata(names.namespace()?))
+        Ok(Operation::On(Named::LoadNamespaceMetadata(names.namespace()?)))
     }),
     endpoint("namespaceExists", Method::HEAD, NAMESPACE_PATH, "Whether a namespace exists", |names| {
-        Ok(Operation::NamespaceExists(names.namespace()?))
+        Ok(Operation::On(Named::NamespaceExists(names.namespace()?)))
     }),
     endpoint("dropNamespace", Method::DELETE, NAMESPACE_PATH, "Drop an empty namespace", |names| {
-        Ok(Operation::DropNamespace(names.namespace()?))
+        Ok(Operation::On(Named::DropNamespace(names.namespace()?)))
     }),
     endpoint("updateProperties", Method::POST, PROPERTIES_PATH, "Set and remove a namespace's properties", |names| {
-        Ok(Operation::UpdateProperties(names.namespace()?))
+        Ok(Operation::On(Named::UpdateProperties(names.namespace()?)))
     }),
     endpoint("listTables", Method::GET, TABLES_PATH, "List the tables of a namespace", |names| {
-        Ok(Operation::ListTables(names.namespace()?))
+        Ok(Operation::On(Named::ListTables(names.namespace()?)))
     }),
     endpoint("createTable", Method::POST, TABLES_PATH, "Create or stage a table", |names| {
-        Ok(Operation::CreateTable(names.namespace()?))
+        Ok(Operation::On(Named::CreateTable(names.namespace()?)))
     }),
-    endpoint("loadTable", Method::GET, TABLE_PATH, "Load a table", |names| Ok(Operation::LoadTable(names.table()?))),
+    endpoint("loadTable", Method::GET, TABLE_PATH, "Load a table", |names| {
+        Ok(Operation::On(Named::LoadTable(names.table()?)))
+    }),
     endpoint("updateTable", Method::POST, TABLE_PATH, "Commit to a table, or complete a staged one", |names| {
-        Ok(Operation::UpdateTable(names.table()?))
+        Ok(Operation::On(Named::UpdateTable(names.table()?)))
     }),
     endpoint("dropTable", Method::DELETE, TABLE_PATH, "Drop a table, with or without its files", |names| {
-        Ok(Operation::DropTable(names.table()?))
+        Ok(Operation::On(Named::DropTable(names.table()?)))
     }),
     endpoint("tableExists", Method::HEAD, TABLE_PATH, "Whether a table exists", |names| {
-        Ok(Operation::TableExists(names.table()?))
+        Ok(Operation::On(Named::TableExists(names.table()?)))
     }),
     endpoint("loadCredentials", Method::GET, CREDENTIALS_PATH, "Fresh storage credentials for a table", |names| {
-        Ok(Operation::LoadCredentials(names.table()?))
+        Ok(Operation::On(Named::LoadCredentials(names.table()?)))
     }),
     endpoint("renameTable", Method::POST, "/v1/{prefix}/tables/rename", "Rename a table", |_| {
-        Ok(Operation::RenameTable)
+        Ok(Operation::On(Named::RenameTable))
     }),
 ];
 
@@ -198,7 +207,10 @@ mod tests {
     fn check(request: &str, expected: Expect) {
         let (method, path) = request.split_once(' ').unwrap();
         let shown = match parse(&method.parse().unwrap(), path) {
-            Ok(route) => format!("{:?} in {:?}", route.operation, route.warehouse),
+            Ok(route) => match route.operation {
+                Operation::On(named) => format!("{named:?} in {:?}", route.warehouse),
+                operation => format!("{operation:?}"),
+            },
             Err(Unrouted::NoRoute) => "no route".to_owned(),
             Err(Unrouted::WrongMethod { allowed }) => format!("allowed: {allowed:?}"),
             Err(Unrouted::BadName(error)) => format!("bad name: {error}"),
@@ -208,8 +220,8 @@ mod tests {
 
     #[test]
     fn requests_with_and_without_prefix_are_told_apart() {
-        check("GET /v1/config", expect!["GetConfig in None"]);
-        check("POST /v1/oauth/tokens", expect!["GetToken in None"]);
+        check("GET /v1/config", expect!["GetConfig"]);
+        check("POST /v1/oauth/tokens", expect!["GetToken"]);
         check("GET /v1/namespaces", expect!["ListNamespaces in None"]);
         check("GET /v1/lakehouse/namespaces", expect![[r#"ListNamespaces in Some("lakehouse")"#]]);
         check("GET /v1/team%20a%2Fprod/namespaces", expect![[r#"ListNamespaces in Some("team a/prod")"#]]);

@@ -15,7 +15,7 @@ use crate::{
         commit, create,
         create::Created,
         credentials,
-        document::Document,
+        document::{Document, off_thread},
         tables::{self, Files},
         warehouses::Warehouse,
     },
@@ -84,9 +84,9 @@ pub async fn create_table(
     warehouse: &Arc<Warehouse>,
     namespace: &Namespace,
     headers: &HeaderMap,
-    body: &[u8],
+    body: Bytes,
 ) -> Result<Response> {
-    let request = CreateTable::parse(body)?;
+    let request = off_thread(body.len(), move || CreateTable::parse(&body)).await??;
     let ident = TableIdent::new(namespace.clone(), request.name.clone())?;
     let created = create::create(app, caller, warehouse, namespace, request).await?;
     let location = match &created {
@@ -143,9 +143,9 @@ pub async fn update_table(
     caller: &Caller,
     warehouse: &Arc<Warehouse>,
     ident: &TableIdent,
-    body: &[u8],
+    body: Bytes,
 ) -> Result<Response> {
-    let commit = Commit::parse(body)?;
+    let commit = off_thread(body.len(), move || Commit::parse(&body)).await??;
     if commit.identifier.as_ref().is_some_and(|named| named != ident) {
         return Err(Error::invalid(format!("the commit's identifier is not that of its path: {ident}")));
     }

@@ -6,6 +6,7 @@ use super::{answer, body, error, path};
 use crate::{
     app::{App, now_ms},
     auth,
+    telemetry::Chain,
 };
 use axum::{body::Body, response::Response};
 use base64::{
@@ -206,7 +207,7 @@ impl Refusal {
             }
             Refusal::Body(error) => (error.status().0, "invalid_request", error.to_string()),
             Refusal::Unavailable(error) => {
-                tracing::error!(error = %error::Chain(&error), "a token could not be issued");
+                tracing::error!(error = %Chain(&error), "a token could not be issued");
                 let text = "the server cannot check credentials at the moment".to_owned();
                 (StatusCode::SERVICE_UNAVAILABLE, "temporarily_unavailable", text)
             }

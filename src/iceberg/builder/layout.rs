@@ -9,7 +9,7 @@ use crate::iceberg::{
     sort::SortOrder,
     transform::Transform,
 };
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
 /// The first id of a sort order with fields.
 const SORT_ORDER_ID_FIRST: i32 = 1;
@@ -50,12 +50,13 @@ impl Builder {
         let id = resolve(id, self.last_added_schema, "schema")?;
         ensure(self.metadata.schema(id).is_some(), || format!("cannot set current schema to unknown schema: {id}"))?;
         if self.metadata.current_schema_id != id {
-            self.change().current_schema_id = id;
+            self.change_layout().current_schema_id = id;
         }
         Ok(())
     }
 
     pub(super) fn remove_schemas(&mut self, ids: &[i32]) -> Result<()> {
+        let ids: HashSet<_> = ids.iter().copied().collect();
         ensure(!ids.contains(&self.metadata.current_schema_id), || "cannot remove the current schema".to_owned())?;
         if self.metadata.schemas().any(|schema| ids.contains(&schema.id())) {
             self.change().schemas.retain(|schema| !ids.contains(&schema.id()));
@@ -123,6 +124,7 @@ impl Builder {
         let schema = metadata
             .current_schema()
             .ok_or_else(|| Error::Invalid("cannot add a partition spec before a current schema is set".to_owned()))?;
+        spec.check_transforms()?;
         spec.check_binding(schema)?;
         spec.check_fields(schema)?;
         if metadata.format_version == 1 {
@@ -154,12 +156,13 @@ impl Builder {
             format!("cannot set default partition spec to unknown spec: {id}")
         })?;
         if self.metadata.default_spec_id != id {
-            self.change().default_spec_id = id;
+            self.change_layout().default_spec_id = id;
         }
         Ok(())
     }
 
     pub(super) fn remove_specs(&mut self, ids: &[i32]) -> Result<()> {
+        let ids: HashSet<_> = ids.iter().copied().collect();
         ensure(!ids.contains(&self.metadata.default_spec_id), || {
             "cannot remove the default partition spec".to_owned()
         })?;
@@ -178,6 +181,7 @@ impl Builder {
                 let schema = self.metadata.current_schema().ok_or_else(|| {
                     Error::Invalid("cannot add a sort order before a current schema is set".to_owned())
                 })?;
+                order.check_transforms()?;
                 order.check_binding(schema)?;
                 let id = if order.fields.is_empty() { UNSORTED_ID } else { id };
                 Arc::make_mut(&mut self.change().sort_orders).push(order.clone().with_id(id));
@@ -194,14 +198,18 @@ impl Builder {
             format!("cannot set default sort order to unknown order: {id}")
         })?;
         if self.metadata.default_sort_order_id != id {
-            self.change().default_sort_order_id = id;
+            self.change_layout().default_sort_order_id = id;
         }
         Ok(())
     }
 
-    /// The defaults must suit the current schema once the request is through, whatever came first.
+    /// The defaults must suit the current schema once the request is through, whatever came first. A request that
+    /// leaves them alone may find them as others left them.
     pub(super) fn check_defaults(&self) -> Result<()> {
         let metadata = &self.metadata;
+        if !self.is_layout_changed {
+            return Ok(());
+        }
         if let (Some(schema), Some(spec)) = (metadata.current_schema(), metadata.default_spec()) {
             spec.check_binding(schema)?;
         }

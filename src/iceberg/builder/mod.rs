@@ -30,6 +30,8 @@ pub struct Builder {
     metadata: TableMetadata,
     now_ms: i64,
     is_changed: bool,
+    /// Whether the current schema, the default spec or the default order is another.
+    is_layout_changed: bool,
     last_added_schema: Option<i32>,
     last_added_spec: Option<i32>,
     last_added_sort_order: Option<i32>,
@@ -50,6 +52,7 @@ impl Builder {
             metadata: base.clone(),
             now_ms,
             is_changed: false,
+            is_layout_changed: false,
             last_added_schema: None,
             last_added_spec: None,
             last_added_sort_order: None,
@@ -115,9 +118,9 @@ impl Builder {
             Update::SetProperties(properties) => self.set_properties(properties),
             Update::RemoveProperties(keys) => self.remove_properties(keys),
             Update::SetStatistics(file) => self.set_statistics(Statistics::Table, file),
-            Update::RemoveStatistics(id) => self.remove_statistics(Statistics::Table, *id),
+            Update::RemoveStatistics(ids) => self.remove_statistics(Statistics::Table, ids),
             Update::SetPartitionStatistics(file) => self.set_statistics(Statistics::Partition, file),
-            Update::RemovePartitionStatistics(id) => self.remove_statistics(Statistics::Partition, *id),
+            Update::RemovePartitionStatistics(ids) => self.remove_statistics(Statistics::Partition, ids),
             Update::RemoveSpecs(ids) => self.remove_specs(ids),
             Update::RemoveSchemas(ids) => self.remove_schemas(ids),
             Update::AddEncryptionKey(key) => self.add_encryption_key(key),
@@ -175,6 +178,11 @@ impl Builder {
     fn change(&mut self) -> &mut TableMetadata {
         self.is_changed = true;
         &mut self.metadata
+    }
+
+    fn change_layout(&mut self) -> &mut TableMetadata {
+        self.is_layout_changed = true;
+        self.change()
     }
 
     fn assign_uuid(&mut self, uuid: Uuid) -> Result<()> {
@@ -249,15 +257,15 @@ impl Builder {
         Ok(())
     }
 
-    fn remove_statistics(&mut self, kind: Statistics, snapshot_id: i64) -> Result<()> {
-        self.remove_statistics_if(kind, |id| id == snapshot_id);
+    fn remove_statistics(&mut self, kind: Statistics, snapshot_ids: &[i64]) -> Result<()> {
+        self.remove_statistics_of(kind, &snapshot_ids.iter().copied().collect());
         Ok(())
     }
 
-    fn remove_statistics_if(&mut self, kind: Statistics, is_removed: impl Fn(i64) -> bool) {
+    fn remove_statistics_of(&mut self, kind: Statistics, snapshot_ids: &HashSet<i64>) {
         let files = self.statistics(kind);
-        if files.iter().any(|file| is_removed(file.snapshot_id)) {
-            Arc::make_mut(files).retain(|file| !is_removed(file.snapshot_id));
+        if files.iter().any(|file| snapshot_ids.contains(&file.snapshot_id)) {
+            Arc::make_mut(files).retain(|file| !snapshot_ids.contains(&file.snapshot_id));
             self.is_changed = true;
         }
     }

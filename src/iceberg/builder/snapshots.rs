@@ -35,6 +35,10 @@ impl Builder {
 
     pub(super) fn set_ref(&mut self, name: &str, reference: &SnapshotRef) -> Result<()> {
         let old = self.metadata.refs.get(name);
+        let reference = match old {
+            Some(old) => &reference.with_extras_of(old),
+            None => reference,
+        };
         if old == Some(reference) {
             return Ok(());
         }
@@ -87,7 +91,7 @@ impl Builder {
         self.snapshot_ids().retain(|id| !removed.contains(id));
         Arc::make_mut(&mut self.change().snapshots).retain(|snapshot| !removed.contains(&snapshot.id));
         for kind in [Statistics::Table, Statistics::Partition] {
-            self.remove_statistics_if(kind, |id| removed.contains(&id));
+            self.remove_statistics_of(kind, &removed);
         }
         let refs = self.metadata.refs.iter();
         let dangling: Vec<_> = refs

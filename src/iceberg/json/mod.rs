@@ -23,6 +23,10 @@ impl Extras {
         self.0.push((key.into(), text.into()));
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(key, text)| (&**key, &**text))
     }

@@ -216,6 +216,18 @@ impl<'a> Reader<'a> {
         Err(Error::Invalid(format!("{key} must be {kind}")))
     }
 
+    /// What kind of value comes next, for messages.
+    fn kind(&mut self) -> &'static str {
+        match self.peek() {
+            Some(b'{') => "an object",
+            Some(b'[') => "an array",
+            Some(b'"') => "a string",
+            Some(b't' | b'f') => "true or false",
+            Some(b'n') => "null",
+            _ => "a number",
+        }
+    }
+
     fn malformed(&self, problem: &str) -> Error {
         Error::Invalid(format!("malformed JSON at byte {}: {problem}", self.at))
     }
@@ -240,8 +252,9 @@ impl<'a> Reader<'a> {
 
     fn open(&mut self, bracket: u8, kind: &str) -> Result<()> {
         if !self.take(bracket) {
+            let found = self.kind();
             self.skip()?;
-            return Err(Error::Invalid(format!("malformed JSON: expected {kind}")));
+            return Err(Error::Invalid(format!("malformed JSON: expected {kind}, found {found}")));
         }
         self.depth += 1;
         if self.depth > DEPTH_MAX {

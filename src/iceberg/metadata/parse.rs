@@ -37,7 +37,6 @@ impl TableMetadata {
 
     /// The rules that hold between fields.
     fn check(&self) -> Result<()> {
-        ensure(self.current_schema().is_some(), || format!("current schema not found: {}", self.current_schema_id))?;
         ensure(self.default_spec().is_some(), || {
             format!("default partition spec not found: {}", self.default_spec_id)
         })?;
@@ -232,10 +231,16 @@ struct Schemas {
 }
 
 impl Schemas {
+    fn new(list: Vec<Schema>, current_id: i32) -> Result<Self> {
+        let is_known = list.iter().any(|schema| schema.id() == current_id);
+        ensure(is_known, || format!("current schema not found: {current_id}"))?;
+        Ok(Schemas { list: list.into_iter().map(Arc::new).collect(), current_id })
+    }
+
     fn read(members: &mut Members<'_>) -> Result<Self> {
         let list = members.required("schemas", |reader, _| reader.list(Schema::read))?;
         let current_id = members.required("current-schema-id", Reader::int32)?;
-        Ok(Schemas { list: list.into_iter().map(Arc::new).collect(), current_id })
+        Schemas::new(list, current_id)
     }
 
     /// V1 has `schema`, `schemas` or both; without an id the current one is the `schema`.
@@ -255,7 +260,7 @@ impl Schemas {
             }
             (None, None) => return Err(Error::Invalid("missing field: schema".to_owned())),
         };
-        Ok(Schemas { list: list.into_iter().map(Arc::new).collect(), current_id })
+        Schemas::new(list, current_id)
     }
 }
 

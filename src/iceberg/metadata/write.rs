@@ -100,13 +100,3 @@ impl TableMetadata {
         refs.end();
     }
 }
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn writing_is_stable() {
-        let file = include_bytes!("../../../tests/data/metadata/table-v2-valid.json");
-        let once = super::TableMetadata::parse(file).unwrap().to_json();
-        assert_eq!(super::TableMetadata::parse(&once).unwrap().to_json(), once);
-    }
-}
