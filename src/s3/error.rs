@@ -365,7 +365,10 @@ impl Subject<'_> {
             store::Error::EntityTooSmall => Error::EntityTooSmall,
             store::Error::BadDigest => Error::BadDigest { algorithm: "checksum" },
             store::Error::Full => Error::InsufficientStorage,
-            fault @ (store::Error::Damaged(_) | store::Error::Io(_) | store::Error::Index(_)) => Error::Store(fault),
+            fault @ (store::Error::Damaged(_)
+            | store::Error::Io(_)
+            | store::Error::Index(_)
+            | store::Error::Folder(_)) => Error::Store(fault),
         }
     }
 }
