@@ -30,10 +30,11 @@ pub(super) async fn complete_multipart_upload(
     let size = stated_size(call)?;
     let document = call.document().await?;
     let listed = listed_parts(&xml::parse(&document, "CompleteMultipartUpload")?)?;
+    let made_of = etag_of_parts(&listed);
     let Object { bucket, key } = object;
     let upload = match call.front.store.upload_checksum(bucket, key, upload_id).await {
         Ok(upload) => upload,
-        Err(store::Error::NoSuchUpload) => return completed_before(call, object, &listed, &subject).await,
+        Err(store::Error::NoSuchUpload) => return completed_before(call, object, made_of, &subject).await,
         Err(error) => return Err(subject.error(error)),
     };
     if let (Some(kind), Some((_, of_upload))) = (kind, upload)
@@ -57,6 +58,7 @@ pub(super) async fn complete_multipart_upload(
     let done = call.front.store.complete_upload(bucket, key, upload_id, parts, stated, condition, call.now_ms).await;
     match done {
         Ok(info) => Ok(answer::document(result_document(call, object, &info))),
+        Err(store::Error::NoSuchUpload) => completed_before(call, object, made_of, &subject).await,
         Err(store::Error::BadDigest) => Err(Error::BadDigest { algorithm: checksum::name(algorithm) }),
         Err(error) => Err(subject.error(error)),
     }
@@ -199,14 +201,15 @@ async fn check_size(
     ))
 }
 
-/// A completion sent again because its answer was lost: the object made of these very parts is there.
+/// A completion sent again because its answer was lost, or sent twice at once: the object made of these very parts is
+/// there. `made_of` is the entity tag such an object has.
 async fn completed_before(
     call: &mut Call<'_>,
     object: &Object,
-    listed: &[Listed],
+    made_of: Option<String>,
     subject: &Subject<'_>,
 ) -> Result<Response<S3Body>> {
-    match (etag_of_parts(listed), call.front.store.head(&object.bucket, &object.key).await) {
+    match (made_of, call.front.store.head(&object.bucket, &object.key).await) {
         (Some(etag), Ok(info)) if info.etag == etag => Ok(answer::document(result_document(call, object, &info))),
         (_, Ok(_) | Err(store::Error::NoSuchKey)) => Err(Error::NoSuchUpload(subject.upload_id.to_owned())),
         (_, Err(error)) => Err(subject.error(error)),

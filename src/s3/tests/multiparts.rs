@@ -75,6 +75,25 @@ async fn parts_become_one_object_with_what_was_said_at_the_beginning() {
     upload.try_part(1, "x", &[]).await.expect_error(StatusCode::NOT_FOUND, "NoSuchUpload");
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn completions_sent_at_once_all_get_the_one_object() {
+    let world = World::new().await;
+    for _ in 0..5 {
+        let upload = Uploading::begin(&world, "k", &[]).await;
+        let etag = upload.part(1, "all").await;
+        let list = format!("<Part><PartNumber>1</PartNumber><ETag>{etag}</ETag></Part>");
+        let list = format!("<CompleteMultipartUpload>{list}</CompleteMultipartUpload>");
+        let ask = Ask::post(&format!("/lake/k?uploadId={}", upload.id)).body(list);
+        let mut tasks = tokio::task::JoinSet::new();
+        for _ in 0..8 {
+            let (front, request) = (world.front.clone(), ask.clone().signed(SECRET));
+            tasks.spawn(async move { front.handle(request.map(Full::new)).await.status() });
+        }
+        assert_eq!(tasks.join_all().await, [StatusCode::OK; 8]);
+        assert_eq!(world.get("k").await.body, "all");
+    }
+}
+
 #[tokio::test]
 async fn bad_lists_are_refused_and_leave_the_upload_as_it_was() {
     let world = World::new().await;
