@@ -1,0 +1,233 @@
+use super::*;
+use expect_test::expect;
+
+const TABLES: &str = "/lakehouse/namespaces/n/tables";
+
+#[tokio::test]
+async fn a_table_is_created_loaded_and_listed() {
+    let server = Server::with_namespace("n").await;
+    let reply = server.post(TABLES, new_table("t")).await;
+    let etag = reply.header("etag").unwrap().to_owned();
+    let created = reply.expect(200);
+    let location = created["metadata"]["location"].as_str().unwrap();
+    assert!(location.starts_with("s3://lake/wh/n/t-"), "{location}");
+    let file = created["metadata-location"].as_str().unwrap();
+    assert!(file.starts_with(&format!("{location}/metadata/00000-")) && file.ends_with(".metadata.json"), "{file}");
+    assert_eq!(server.keys("wh/").await, [file.strip_prefix("s3://lake/").unwrap()]);
+
+    let loaded = server.get(&format!("{TABLES}/t")).await;
+    assert_eq!(loaded.header("etag"), Some(etag.as_str()));
+    assert_eq!(loaded.expect(200), created);
+    let warehouse = crate::catalog::warehouses::named(&server.app, WAREHOUSE).await.unwrap();
+    let stored = crate::catalog::files::read(&warehouse, file).await.unwrap();
+    assert_eq!(serde_json::from_slice::<Value>(&stored).unwrap(), created["metadata"]);
+    let listed = server.get(TABLES).await.expect(200);
+    assert_eq!(listed, json!({"identifiers": [{"namespace": ["n"], "name": "t"}], "next-page-token": null}));
+    assert_eq!(server.send("HEAD", &format!("{TABLES}/t"), &[], "").await.expect(204), Value::Null);
+    assert_eq!(server.send("HEAD", &format!("{TABLES}/u"), &[], "").await.expect(404), Value::Null);
+}
+
+#[tokio::test]
+async fn a_table_is_read_again_by_a_server_that_never_saw_it() {
+    let server = Server::with_namespace("n").await;
+    let created = server.create_table("n", "t").await;
+    server.app.catalog.documents.forget(created["metadata-location"].as_str().unwrap());
+    assert_eq!(server.get(&format!("{TABLES}/t")).await.expect(200), created);
+}
+
+#[tokio::test]
+async fn names_are_taken_once_and_need_a_namespace() {
+    let server = Server::with_namespace("n").await;
+    server.create_table("n", "t").await;
+    let reply = server.post(TABLES, new_table("t")).await;
+    expect!["409 AlreadyExistsException Table already exists: n.t"].assert_eq(&reply.error());
+    server.create_table("n", "T").await;
+    let reply = server.post("/namespaces/no/tables", new_table("t")).await;
+    expect!["404 NoSuchNamespaceException Namespace does not exist: no"].assert_eq(&reply.error());
+    let reply = server.get("/namespaces/no/tables").await;
+    expect!["404 NoSuchNamespaceException Namespace does not exist: no"].assert_eq(&reply.error());
+    for path in ["/namespaces/no/tables/t", "/namespaces/n/tables/u", "/namespaces/n%1Ft/tables/files"] {
+        let get = server.get(path).await;
+        assert!(get.error().starts_with("404 NoSuchTableException Table does not exist: "), "{path}");
+        let delete = server.delete(path).await;
+        assert!(delete.error().starts_with("404 NoSuchTableException Table does not exist: "), "{path}");
+        assert_eq!(server.send("HEAD", path, &[], "").await.status, 404);
+    }
+}
+
+#[tokio::test]
+async fn racing_creates_have_one_winner_and_leave_one_file() {
+    let server = Server::with_namespace("n").await;
+    let creates = (0..16).map(|_| server.post(TABLES, new_table("t")));
+    let replies = futures_util::future::join_all(creates).await;
+    let (won, lost): (Vec<_>, Vec<_>) = replies.into_iter().partition(|reply| reply.status == 200);
+    assert_eq!(won.len(), 1);
+    for reply in lost {
+        assert_eq!(reply.error(), "409 AlreadyExistsException Table already exists: n.t");
+    }
+    assert_eq!(server.keys("wh/").await.len(), 1);
+}
+
+#[tokio::test]
+async fn requested_locations_must_be_inside_the_warehouse_and_free() {
+    let server = Server::with_namespace("n").await;
+    let create = |name: &str, location: &str| {
+        let mut table = new_table(name);
+        table["location"] = json!(location);
+        server.post(TABLES, table)
+    };
+    let created = create("t", "s3://lake/wh/my/place//").await.expect(200);
+    assert_eq!(created["metadata"]["location"], "s3://lake/wh/my/place");
+    for location in [
+        "file:/tmp/t",
+        "/tmp/t",
+        "s3a://lake/wh/x",
+        "s3://other/wh/x",
+        "s3://lake/wh",
+        "s3://lake/whale",
+        "s3://lake/wh/a/../../b",
+        "s3://lake/wh/my/place",
+        "s3://lake/wh/my/place/below",
+        "s3://lake/wh/my",
+    ] {
+        let reply = create("u", location).await;
+        assert!(reply.error().starts_with("400 BadRequestException location "), "{location}: {}", reply.error());
+    }
+    create("u", "s3://lake/wh/my/places").await.expect(200);
+    assert_eq!(server.keys("wh/").await.len(), 2);
+    let mut table = new_table("v");
+    table["properties"] = json!({"write.data.path": "s3://lake/wh/my/place/data"});
+    assert!(server.post(TABLES, table).await.error().starts_with("400 BadRequestException "));
+}
+
+#[tokio::test]
+async fn dropping_keeps_files_and_frees_the_name() {
+    let server = Server::with_namespace("n").await;
+    let mut uuids = std::collections::HashSet::new();
+    for round in 1..=3 {
+        let created = server.create_table("n", "t").await;
+        assert!(uuids.insert(created["metadata"]["table-uuid"].as_str().unwrap().to_owned()));
+        let reply = server.delete(&format!("{TABLES}/t?purgeRequested=False")).await;
+        assert_eq!((reply.status.as_u16(), &reply.body), (204, &Value::Null));
+        assert_eq!(server.keys("wh/").await.len(), round);
+    }
+    assert_eq!(server.get(&format!("{TABLES}/t")).await.status, 404);
+    assert_eq!(server.delete(&format!("{TABLES}/t?purgeRequested=perhaps")).await.status, 400);
+}
+
+#[tokio::test]
+async fn renaming_moves_the_name_and_nothing_else() {
+    let server = Server::with_namespace("n").await;
+    server.post("/namespaces", json!({"namespace": ["n", "m"]})).await.expect(200);
+    let created = server.create_table("n", "t").await;
+    server.create_table("n", "u").await;
+    let files = server.keys("wh/").await;
+    let rename = |from: &str, levels: Value, to: &str| {
+        let body = json!({
+            "source": {"namespace": ["n"], "name": from},
+            "destination": {"namespace": levels, "name": to},
+        });
+        server.post("/lakehouse/tables/rename", body)
+    };
+    let taken = rename("t", json!(["n"]), "u").await;
+    expect!["409 AlreadyExistsException Cannot rename n.t to n.u. Table already exists"].assert_eq(&taken.error());
+    let itself = rename("t", json!(["n"]), "t").await;
+    expect!["409 AlreadyExistsException Cannot rename n.t to n.t. Table already exists"].assert_eq(&itself.error());
+    let nowhere = rename("t", json!(["no"]), "t").await;
+    expect!["404 NoSuchNamespaceException Namespace does not exist: no"].assert_eq(&nowhere.error());
+    for to in ["v", "missing"] {
+        let missing = rename("missing", json!(["n"]), to).await;
+        expect!["404 NoSuchTableException Table does not exist: n.missing"].assert_eq(&missing.error());
+    }
+
+    assert_eq!(rename("t", json!(["n", "m"]), "v").await.expect(204), Value::Null);
+    assert_eq!(server.get("/namespaces/n%1Fm/tables/v").await.expect(200), created);
+    assert_eq!(server.get(&format!("{TABLES}/t")).await.status, 404);
+    assert_eq!(server.keys("wh/").await, files);
+    let again = server.create_table("n", "t").await;
+    assert_ne!(again["metadata"]["location"], created["metadata"]["location"]);
+}
+
+#[tokio::test]
+async fn racing_renames_have_one_winner() {
+    let server = Server::with_namespace("n").await;
+    for n in 0..8 {
+        server.create_table("n", &format!("t{n}")).await;
+    }
+    let renames = (0..8).map(|n| {
+        let body = json!({
+            "source": {"namespace": ["n"], "name": format!("t{n}")},
+            "destination": {"namespace": ["n"], "name": "free"},
+        });
+        server.post("/tables/rename", body)
+    });
+    let mut statuses: Vec<u16> =
+        futures_util::future::join_all(renames).await.iter().map(|reply| reply.status.as_u16()).collect();
+    statuses.sort_unstable();
+    assert_eq!(statuses, [204, 409, 409, 409, 409, 409, 409, 409]);
+}
+
+#[tokio::test]
+async fn a_copy_that_is_current_is_not_sent_again() {
+    let server = Server::with_namespace("n").await;
+    server.create_table("n", "t").await;
+    let path = format!("{TABLES}/t");
+    let all = server.get(&format!("{path}?snapshots=all")).await;
+    let refs = server.get(&format!("{path}?snapshots=refs")).await;
+    let (all, refs) = (all.header("etag").unwrap().to_owned(), refs.header("etag").unwrap().to_owned());
+    assert_ne!(all, refs);
+    let load = |query: &'static str, tag: &str| {
+        let headers = vec![("if-none-match".to_owned(), tag.to_owned())];
+        let path = format!("{path}{query}");
+        let server = &server;
+        async move {
+            let headers: Vec<_> = headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+            server.send("GET", &path, &headers, "").await
+        }
+    };
+    let reply = load("", &all).await;
+    assert_eq!((reply.status.as_u16(), &reply.body, reply.header("etag")), (304, &Value::Null, Some(all.as_str())));
+    assert_eq!(load("?snapshots=REFS", &refs).await.status, 304);
+    assert_eq!(load("", &format!("W/{all}")).await.status, 304);
+    assert_eq!(load("", "*").await.status, 304);
+    assert_eq!(load("", &refs).await.status, 200);
+    assert_eq!(server.get(&format!("{path}?snapshots=some")).await.status, 400);
+
+    let update = json!({"requirements": [], "updates": [{"action": "set-properties", "updates": {"a": "b"}}]});
+    let committed = server.post(&path, update).await;
+    assert_eq!(load("", &all).await.status, 200);
+    assert_eq!(load("", committed.header("etag").unwrap()).await.status, 304);
+}
+
+#[tokio::test]
+async fn a_missing_metadata_file_is_said_and_the_table_can_go() {
+    use object_store::ObjectStoreExt;
+    let server = Server::with_namespace("n").await;
+    let created = server.create_table("n", "t").await;
+    let file = created["metadata-location"].as_str().unwrap();
+    let key = object_store::path::Path::parse(file.strip_prefix("s3://lake/").unwrap()).unwrap();
+    server.objects().delete(&key).await.unwrap();
+    server.app.catalog.documents.forget(file);
+    let reply = server.get(&format!("{TABLES}/t")).await;
+    assert_eq!(reply.error(), format!("404 NotFoundException Failed to open input stream for file: {file}"));
+    server.delete(&format!("{TABLES}/t?purgeRequested=true")).await.expect(204);
+}
+
+#[tokio::test]
+async fn pages_of_tables_end_without_an_empty_one() {
+    let server = Server::with_namespace("n").await;
+    for n in 0..5 {
+        server.create_table("n", &format!("t{n}")).await;
+    }
+    let (mut names, mut token) = (Vec::new(), Some(String::new()));
+    let mut pages = 0;
+    while let Some(current) = token {
+        let page = server.get(&format!("{TABLES}?pageSize=2&pageToken={current}")).await.expect(200);
+        names.extend(page["identifiers"].as_array().unwrap().iter().map(|ident| ident["name"].clone()));
+        token = page["next-page-token"].as_str().map(str::to_owned);
+        pages += 1;
+    }
+    assert_eq!((pages, json!(names)), (3, json!(["t0", "t1", "t2", "t3", "t4"])));
+    let all = server.get(&format!("{TABLES}?pageSize=2")).await.expect(200);
+    assert_eq!(all["identifiers"].as_array().unwrap().len(), 5);
+}
