@@ -13,7 +13,7 @@ use crate::{
     auth::{Auth, AuthSettings, NewKey},
     catalog::Caches,
     config::Settings,
-    db::{DatabaseSettings, Db, warehouses::WarehouseRow},
+    db::{Db, testing::on_both, warehouses::WarehouseRow},
     store::{BucketName, Store, StoreSettings},
 };
 use http::StatusCode;
@@ -48,17 +48,15 @@ pub(super) struct Reply {
 }
 
 impl Server {
-    pub async fn start() -> Server {
-        Server::start_with(|_| {}).await
+    pub async fn start(db: Db) -> Server {
+        Server::start_with(db, |_| {}).await
     }
 
-    pub async fn start_with(change: impl FnOnce(&mut Settings)) -> Server {
+    pub async fn start_with(db: Db, change: impl FnOnce(&mut Settings)) -> Server {
         let folder = tempfile::tempdir().unwrap();
         let mut settings = Settings::on_free_ports(folder.path());
         settings.warehouse = WAREHOUSE.to_owned();
         change(&mut settings);
-        let db = Db::open(&DatabaseSettings::Sqlite { file: folder.path().join("catalog.db") }).await.unwrap();
-        db.migrate().await.unwrap();
         add_warehouse(&db, WAREHOUSE, LOCATION).await;
         let auth_settings = AuthSettings {
             keys_folder: settings.keys_folder(),
@@ -127,8 +125,8 @@ impl Server {
         keys
     }
 
-    pub async fn with_namespace(name: &str) -> Server {
-        let server = Server::start().await;
+    pub async fn with_namespace(db: Db, name: &str) -> Server {
+        let server = Server::start(db).await;
         server.post("/namespaces", json!({"namespace": [name]})).await.expect(200);
         server
     }
