@@ -254,6 +254,7 @@ async fn a_create_whose_answer_was_lost_is_settled(db: Db) {
 
 async fn a_client_that_hangs_up_does_not_stop_a_commit(db: Db) {
     let (server, _) = server_with_table(db).await;
+    server.app.catalog.faults.plan([(Statement::Swap, Fault::Held)]);
     let mut pending = Box::pin(server.post(TABLE, set("a", "b")));
     let writes = async {
         while server.keys("wh/").await.len() < 2 {
@@ -266,6 +267,7 @@ async fn a_client_that_hangs_up_does_not_stop_a_commit(db: Db) {
         () = writes => {},
     }
     drop(pending);
+    server.app.catalog.faults.release();
     let deadline = tokio::time::Instant::now() + std::time::Duration::from_secs(20);
     while server.get(TABLE).await.expect(200)["metadata"]["properties"]["a"] != "b" {
         assert!(tokio::time::Instant::now() < deadline, "the commit was cut off");
