@@ -263,7 +263,7 @@ async fn a_client_that_hangs_up_does_not_stop_a_commit(db: Db) {
     };
     // Polls the request until its file is there, then drops it.
     tokio::select! {
-        _ = &mut pending => {},
+        reply = &mut pending => panic!("answered before its swap: {reply:?}"),
         () = writes => {},
     }
     drop(pending);
