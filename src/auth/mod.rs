@@ -333,3 +333,6 @@ fn are_equal(one: &SecretString, other: &SecretString) -> bool {
     let digest = |secret: &SecretString| digest::digest(&digest::SHA256, secret.expose_secret().as_bytes());
     constant_time::verify_slices_are_equal(digest(one).as_ref(), digest(other).as_ref()).is_ok()
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,7 @@
 //! Bodies of answers, and what the server may log and count about an answer.
 
 use super::error::Error;
-use crate::store;
+use crate::{store, telemetry::Chain};
 use bytes::Bytes;
 use futures_util::{StreamExt, stream::BoxStream};
 use http::{HeaderValue, Response, StatusCode, header};
@@ -125,21 +125,6 @@ impl http_body::Body for S3Body {
 
     fn size_hint(&self) -> SizeHint {
         SizeHint::with_exact(self.remaining)
-    }
-}
-
-/// An error with all its sources, for logs.
-pub(super) struct Chain<'a>(pub &'a (dyn std::error::Error + 'static));
-
-impl std::fmt::Display for Chain<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}", self.0)?;
-        let mut source = self.0.source();
-        while let Some(error) = source {
-            write!(f, ": {error}")?;
-            source = error.source();
-        }
-        Ok(())
     }
 }
 

@@ -95,19 +95,22 @@ impl Error {
 
 /// How a body is to be read, from the request's headers.
 pub struct BodyPlan {
-    framing: Framing,
+    decoding: Decoding,
     length: Option<u64>,
     trailer: Option<TrailerName>,
     bytes_max: u64,
     idle_timeout: Duration,
 }
 
-enum Framing {
-    /// With the SHA-256 it must have, as the client spelled it.
+enum Decoding {
+    /// With the SHA-256 the body must have, as the client spelled it, and the one it has so far.
     Plain {
-        sha256: Option<[u8; 64]>,
+        sha256: Option<([u8; 64], digest::Context)>,
     },
-    Chunked(chunked::Signing),
+    Chunked {
+        decoder: Box<chunked::Decoder>,
+        input: Bytes,
+    },
 }
 
 impl BodyPlan {
@@ -123,25 +126,26 @@ impl BodyPlan {
         bytes_max: u64,
     ) -> Result<BodyPlan, Error> {
         let signed = |signing: fn(ChunkSigner) -> chunked::Signing| signer.map(signing).ok_or(Error::AnonymousSigned);
-        let (framing, trails) = match payload {
-            Payload::Sha256(digits) => (Framing::Plain { sha256: Some(*digits) }, false),
-            Payload::Unsigned => (Framing::Plain { sha256: None }, false),
-            Payload::ChunkedUnsignedTrailer => (Framing::Chunked(chunked::Signing::Unsigned), true),
-            Payload::ChunkedSigned => (Framing::Chunked(signed(chunked::Signing::Chunks)?), false),
-            Payload::ChunkedSignedTrailer => (Framing::Chunked(signed(chunked::Signing::ChunksAndTrailer)?), true),
+        let (signing, trails) = match payload {
+            Payload::Sha256(claimed) => return Self::plain(headers, Some(*claimed), bytes_max),
+            Payload::Unsigned => return Self::plain(headers, None, bytes_max),
+            Payload::ChunkedUnsignedTrailer => (chunked::Signing::Unsigned, true),
+            Payload::ChunkedSigned => (signed(chunked::Signing::Chunks)?, false),
+            Payload::ChunkedSignedTrailer => (signed(chunked::Signing::ChunksAndTrailer)?, true),
         };
-        let length = match framing {
-            Framing::Plain { .. } => number(headers, header::CONTENT_LENGTH.as_str())?,
-            Framing::Chunked(_) => {
-                Some(number(headers, "x-amz-decoded-content-length")?.ok_or(Error::MissingContentLength)?)
-            }
-        };
-        if let Some(proposed_bytes) = length.filter(|length| *length > bytes_max) {
-            return Err(Error::EntityTooLarge { proposed_bytes, max_bytes: bytes_max });
-        }
+        let length = length(headers, "x-amz-decoded-content-length", bytes_max)?.ok_or(Error::MissingContentLength)?;
         let announced = headers.get("x-amz-trailer").filter(|_| trails);
         let trailer = announced.map(|value| TrailerName::parse(value.as_bytes())).transpose()?;
-        Ok(BodyPlan { framing, length, trailer, bytes_max, idle_timeout: IDLE_TIMEOUT })
+        let decoder = Box::new(chunked::Decoder::new(signing, length, trailer));
+        let decoding = Decoding::Chunked { decoder, input: Bytes::new() };
+        Ok(BodyPlan { decoding, length: Some(length), trailer, bytes_max, idle_timeout: IDLE_TIMEOUT })
+    }
+
+    fn plain(headers: &HeaderMap, claimed: Option<[u8; 64]>, bytes_max: u64) -> Result<BodyPlan, Error> {
+        let length = length(headers, header::CONTENT_LENGTH.as_str(), bytes_max)?;
+        let sha256 = claimed.map(|claimed| (claimed, digest::Context::new(&digest::SHA256)));
+        let decoding = Decoding::Plain { sha256 };
+        Ok(BodyPlan { decoding, length, trailer: None, bytes_max, idle_timeout: IDLE_TIMEOUT })
     }
 
     /// How many bytes the object will have: `x-amz-decoded-content-length` or `Content-Length`. `None` for a plain body of
@@ -164,10 +168,15 @@ impl BodyPlan {
     }
 }
 
-fn number(headers: &HeaderMap, name: &str) -> Result<Option<u64>, Error> {
+/// A length from a header, within the bound.
+fn length(headers: &HeaderMap, name: &str, bytes_max: u64) -> Result<Option<u64>, Error> {
     let Some(value) = headers.get(name) else { return Ok(None) };
     let digits = value.to_str().ok().filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
-    digits.and_then(|digits| digits.parse().ok()).map(Some).ok_or(Error::MissingContentLength)
+    let length = digits.and_then(|digits| digits.parse().ok()).ok_or(Error::MissingContentLength)?;
+    if length > bytes_max {
+        return Err(Error::EntityTooLarge { proposed_bytes: length, max_bytes: bytes_max });
+    }
+    Ok(Some(length))
 }
 
 /// A body being read.
@@ -179,11 +188,6 @@ pub struct RequestBody<B> {
     idle_timeout: Duration,
     received_bytes: u64,
     progress: Progress,
-}
-
-enum Decoding {
-    Plain { sha256: Option<([u8; 64], digest::Context)> },
-    Chunked { decoder: Box<chunked::Decoder>, input: Bytes },
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -199,18 +203,9 @@ where
     B: http_body::Body<Data = Bytes> + Unpin,
 {
     pub fn new(body: B, plan: BodyPlan) -> RequestBody<B> {
-        let decoding = match plan.framing {
-            Framing::Plain { sha256 } => {
-                Decoding::Plain { sha256: sha256.map(|claimed| (claimed, digest::Context::new(&digest::SHA256))) }
-            }
-            Framing::Chunked(signing) => Decoding::Chunked {
-                decoder: Box::new(chunked::Decoder::new(signing, plan.length.unwrap_or(0), plan.trailer)),
-                input: Bytes::new(),
-            },
-        };
         RequestBody {
             body,
-            decoding,
+            decoding: plan.decoding,
             length: plan.length,
             bytes_max: plan.bytes_max,
             idle_timeout: plan.idle_timeout,
@@ -317,3 +312,6 @@ where
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -12,6 +12,7 @@ use crate::store::BucketName;
 use http::{HeaderName, Response, StatusCode, header};
 
 const REGION: HeaderName = HeaderName::from_static("x-amz-bucket-region");
+const ARN: HeaderName = HeaderName::from_static("x-amz-bucket-arn");
 /// What S3 calls its first region where it names regions, and an empty name.
 const FIRST_REGION: &str = "us-east-1";
 
@@ -82,6 +83,7 @@ pub(super) async fn create_bucket(call: &mut Call<'_>, bucket: &BucketName) -> R
     call.front.store.create_bucket(bucket, call.now_ms).await.map_err(|error| subject(bucket).error(error))?;
     let mut response = answer::empty(StatusCode::OK);
     headers::put(response.headers_mut(), header::LOCATION, &format!("/{}", bucket.as_str()));
+    headers::put(response.headers_mut(), ARN, &format!("arn:aws:s3:::{}", bucket.as_str()));
     Ok(response)
 }
 

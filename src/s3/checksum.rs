@@ -155,21 +155,10 @@ pub fn claim(headers: &HeaderMap, trailer: Option<TrailerName>) -> Result<Option
 
 /// The checksum headers' algorithm and value: at most one, well-formed.
 fn stated(headers: &HeaderMap) -> Result<Option<(ChecksumAlgorithm, String)>> {
-    let mut found = None;
-    for (name, value) in headers {
-        let Some(kind) = name.as_str().strip_prefix(PREFIX) else { continue };
-        if matches!(kind, "algorithm" | "type" | "mode") {
-            continue;
-        }
-        let algorithm = of_header(name.as_str())?;
-        if found.is_some() {
-            return Err(several());
-        }
-        let value = value.to_str().map_err(|_| invalid_header(name.as_str()))?;
-        check_value(algorithm, value).ok_or_else(|| invalid_header(name.as_str()))?;
-        found = Some((algorithm, value.to_owned()));
-    }
-    Ok(found)
+    let Some((name, value)) = only_header(headers)? else { return Ok(None) };
+    let algorithm = of_header(name)?;
+    check_value(algorithm, value).ok_or_else(|| invalid_header(name))?;
+    Ok(Some((algorithm, value.to_owned())))
 }
 
 /// The final checksum of a multipart upload, whose value may end in `-N`.
@@ -177,29 +166,33 @@ fn stated(headers: &HeaderMap) -> Result<Option<(ChecksumAlgorithm, String)>> {
 /// # Errors
 /// As [`claim`].
 pub fn final_claim(headers: &HeaderMap, kind: Option<ChecksumType>) -> Result<Option<Checksum>> {
-    let mut found = None;
-    for (name, value) in headers {
-        let Some(suffix) = name.as_str().strip_prefix(PREFIX) else { continue };
-        if matches!(suffix, "algorithm" | "type" | "mode") {
-            continue;
-        }
-        let algorithm = of_header(name.as_str())?;
-        if found.is_some() {
-            return Err(several());
-        }
-        let value = value.to_str().map_err(|_| invalid_header(name.as_str()))?;
-        let (digest, of_parts) = match value.rsplit_once('-') {
-            Some((digest, count)) if count.parse::<u32>().is_ok() => (digest, true),
-            _ => (value, false),
-        };
-        check_value(algorithm, digest).ok_or_else(|| invalid_header(name.as_str()))?;
-        let stated_kind = if of_parts { ChecksumType::Composite } else { ChecksumType::FullObject };
-        if kind == Some(ChecksumType::FullObject) && of_parts {
-            return Err(invalid_header(name.as_str()));
-        }
-        found = Some(Checksum { algorithm, kind: kind.unwrap_or(stated_kind), value: value.to_owned() });
+    let Some((name, value)) = only_header(headers)? else { return Ok(None) };
+    let algorithm = of_header(name)?;
+    let (digest, of_parts) = match value.rsplit_once('-') {
+        Some((digest, count)) if count.parse::<u32>().is_ok() => (digest, true),
+        _ => (value, false),
+    };
+    check_value(algorithm, digest).ok_or_else(|| invalid_header(name))?;
+    if kind == Some(ChecksumType::FullObject) && of_parts {
+        return Err(invalid_header(name));
     }
-    Ok(found)
+    let stated = if of_parts { ChecksumType::Composite } else { ChecksumType::FullObject };
+    Ok(Some(Checksum { algorithm, kind: kind.unwrap_or(stated), value: value.to_owned() }))
+}
+
+/// Name and value of the one header that states a checksum.
+fn only_header(headers: &HeaderMap) -> Result<Option<(&str, &str)>> {
+    let is_checksum =
+        |name: &str| name.strip_prefix(PREFIX).is_some_and(|kind| !matches!(kind, "algorithm" | "type" | "mode"));
+    let mut found = headers.iter().filter(|(name, _)| is_checksum(name.as_str()));
+    match (found.next(), found.next()) {
+        (None, _) => Ok(None),
+        (Some((name, value)), None) => {
+            let value = value.to_str().map_err(|_| invalid_header(name.as_str()))?;
+            Ok(Some((name.as_str(), value)))
+        }
+        (Some(_), Some(_)) => Err(several()),
+    }
 }
 
 fn several() -> Error {
@@ -357,6 +350,7 @@ mod tests {
             (&[("x-amz-checksum-crc32", "")][..], "Value for x-amz-checksum-crc32 header is invalid."),
             (&[("x-amz-checksum-crc32", "y/Q5")], "Value for x-amz-checksum-crc32 header is invalid."),
             (&[("x-amz-checksum-crc32", "y/Q5Jg=="), ("x-amz-checksum-sha1", "")], several_text()),
+            (&[("x-amz-checksum-sha512", ""), ("x-amz-checksum-sha1", "")], several_text()),
             (&[("x-amz-checksum-sha512", "x")], UNSUPPORTED),
             (&[("x-amz-checksum-foo", "x")], "The algorithm type you specified in x-amz-checksum- header is invalid."),
             (&[("x-amz-sdk-checksum-algorithm", "FOO")], UNSUPPORTED),

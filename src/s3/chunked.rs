@@ -366,3 +366,6 @@ fn split_trailer(line: &[u8]) -> Option<(&str, &str)> {
     let (name, value) = std::str::from_utf8(line).ok()?.split_once(':')?;
     Some((name.trim(), value.trim()))
 }
+
+#[cfg(test)]
+mod tests;

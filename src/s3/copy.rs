@@ -35,8 +35,7 @@ struct Source {
 
 impl Source {
     /// Finds the source, checks that the caller may read it, and its conditions.
-    async fn find(call: &mut Call<'_>) -> Result<Source> {
-        let object = named(headers::text(&call.parts.headers, "x-amz-copy-source")?.unwrap_or_default())?;
+    async fn find(call: &mut Call<'_>, object: Object) -> Result<Source> {
         call.check_owner("x-amz-source-expected-bucket-owner")?;
         call.require(Action::GetObject, object.resource())?;
         let found = call.front.store.head(&object.bucket, &object.key).await;
@@ -69,8 +68,13 @@ impl Source {
     }
 }
 
+/// The source that a request names.
+fn named(call: &Call<'_>) -> Result<Object> {
+    parse_source(headers::text(&call.parts.headers, "x-amz-copy-source")?.unwrap_or_default())
+}
+
 /// Reads `x-amz-copy-source`: `bucket/key`, percent-encoded, perhaps with a slash before and a version behind.
-fn named(source: &str) -> Result<Object> {
+fn parse_source(source: &str) -> Result<Object> {
     let invalid = |message: &'static str, value: &str| Error::invalid_argument("x-amz-copy-source", value, message);
     let (path, version_id) = match source.rsplit_once("?versionId=") {
         Some((path, version_id)) => (path, Some(version_id)),
@@ -127,9 +131,12 @@ pub(super) async fn copy_object(call: &mut Call<'_>, object: &Object) -> Result<
     let directive = directive(call)?;
     let algorithm = headers::text(sent, "x-amz-checksum-algorithm")?.map(checksum::parse_name).transpose()?;
     let (condition, stated_by) = conditions::of_write(sent)?;
-    let replaced = if directive == Directive::Replace { Some(headers::object_headers(sent)?) } else { None };
+    // Refused when they are no good, even where they count for nothing.
+    let stated = headers::object_headers(sent)?;
+    let replaced = (directive == Directive::Replace).then_some(stated);
     super::buckets::require_bucket(call, &object.bucket).await?;
-    let source = Source::find(call).await?;
+    let named = named(call)?;
+    let source = Source::find(call, named).await?;
     if source.object == *object && replaced.is_none() && algorithm.is_none() {
         return Err(Error::invalid_request(
             "This copy request is illegal because it is trying to copy an object to itself without changing the \
@@ -210,8 +217,10 @@ pub(super) async fn upload_part_copy(call: &mut Call<'_>, part: &Part) -> Result
             )
         })?),
     };
+    super::buckets::require_bucket(call, &part.object.bucket).await?;
+    let named = named(call)?;
     let algorithm = multipart::kept_algorithm(call, part).await?;
-    let source = Source::find(call).await?;
+    let source = Source::find(call, named).await?;
     let size = source.info.size;
     let range = range.unwrap_or(0..size);
     if range.end > size {
@@ -252,7 +261,7 @@ mod tests {
             ("lake/a%253Fb?versionId=null", "lake", "a%3Fb"),
             ("lake/../x//", "lake", "../x//"),
         ] {
-            let object = named(source).expect("the source is valid");
+            let object = parse_source(source).expect("the source is valid");
             assert_eq!((object.bucket.as_str(), object.key.as_str()), (bucket, key), "{source}");
         }
         for (source, text) in [
@@ -265,9 +274,9 @@ mod tests {
             ("lake", "Invalid copy source object key"),
             ("lake/", "Invalid copy source object key"),
         ] {
-            let error = named(source).expect_err("the source is not valid");
+            let error = parse_source(source).expect_err("the source is not valid");
             assert_eq!(error.describe().message, text, "{source}");
         }
-        assert!(matches!(named("lake/k?versionId=3HL4"), Err(Error::NoSuchVersion { .. })));
+        assert!(matches!(parse_source("lake/k?versionId=3HL4"), Err(Error::NoSuchVersion { .. })));
     }
 }

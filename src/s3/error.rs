@@ -79,8 +79,6 @@ pub enum Error {
     MetadataTooLarge { size: usize },
     #[error("method is not allowed")]
     MethodNotAllowed { method: String, resource: &'static str, allowed: &'static str },
-    #[error("request needs a document")]
-    MissingRequestBody,
     #[error("not implemented: {0}")]
     NotImplemented(&'static str),
     #[error("header {header} asks for what is not implemented")]
@@ -291,7 +289,6 @@ impl Error {
                 "The specified method is not allowed against this resource.",
                 vec![("Method", method.clone()), ("ResourceType", (*resource).to_owned())],
             ),
-            Error::MissingRequestBody => plain(S::BAD_REQUEST, "MissingRequestBodyError", "Request Body is empty"),
             Error::NotImplemented(_) => plain(
                 S::NOT_IMPLEMENTED,
                 "NotImplemented",

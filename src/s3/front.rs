@@ -1,7 +1,7 @@
 //! One request from its head to its answer: parse, authenticate, authorise, dispatch.
 
 use super::{
-    answer::{self, Answered, Asked, Chain, S3Body},
+    answer::{self, Answered, Asked, S3Body},
     authenticate::{Credentials, authenticate},
     body::{BodyPlan, RequestBody},
     buckets, copy, delete,
@@ -17,12 +17,21 @@ use crate::{
         grants::{Action, Resource},
     },
     store::Store,
+    telemetry::{Chain, RequestId},
 };
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Request, Response, Version, header, request::Parts};
-use http_body::Body;
+use http_body::{Body, Frame, SizeHint};
 use http_body_util::{BodyExt, combinators::UnsyncBoxBody};
-use std::{sync::Arc, time::Duration};
+use std::{
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Context, Poll},
+    time::Duration,
+};
 
 /// How long the rest of a refused request's body is read before its connection is given up.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
@@ -78,6 +87,36 @@ pub(super) struct Call<'a> {
     body: &'a mut Option<RawBody>,
 }
 
+/// A body that tells when it was read to its end.
+struct Watched<B> {
+    body: Pin<Box<B>>,
+    ended: Arc<AtomicBool>,
+}
+
+impl<B: Body<Data = Bytes>> Body for Watched<B> {
+    type Data = Bytes;
+    type Error = Unreadable;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Unreadable>>> {
+        let polled = self.body.as_mut().poll_frame(context).map_err(|_| Unreadable);
+        if matches!(polled, Poll::Ready(None)) || self.body.is_end_stream() {
+            self.ended.store(true, Ordering::Relaxed);
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
 impl Front {
     /// Answers one request. Never fails: what goes wrong is an answer too.
     pub async fn handle<B>(&self, request: Request<B>) -> Response<S3Body>
@@ -85,22 +124,21 @@ impl Front {
         B: Body<Data = Bytes> + Send + 'static,
     {
         let (parts, body) = request.into_parts();
-        let mut body = Some(body.map_err(|_| Unreadable).boxed_unsync());
+        let ended = Arc::new(AtomicBool::new(false));
+        let mut body = Some(Watched { body: Box::pin(body), ended: ended.clone() }.boxed_unsync());
         let mut answered = Answered {
             operation: "Unknown",
             principal: None,
-            request_id: request_id(),
+            request_id: request_id(&parts),
             code: None,
             bytes_in: 0,
             bytes_out: 0,
         };
         let result = self.answer(&parts, &mut body, &mut answered).await;
-        let refused = result.is_err();
         let mut response = result.unwrap_or_else(|error| self.refuse(&error, &parts, &mut answered));
         let reusable = match body.take() {
             Some(body) => drain(body, &parts, self.limits.drain_bytes_max).await,
-            // A body that was being read when the request failed may not have been read to its end.
-            None => !refused,
+            None => ended.load(Ordering::Relaxed),
         };
         let out = response.headers_mut();
         if !reusable && parts.version <= Version::HTTP_11 {
@@ -122,7 +160,7 @@ impl Front {
         let operation = self.parse(parts)?;
         answered.operation = operation.name();
         if operation == Operation::Preflight {
-            let asks = parts.headers.contains_key(header::ORIGIN);
+            let asks = parts.headers.get(header::ORIGIN).is_some_and(|origin| !origin.is_empty());
             return Err(if asks { Error::CorsNotEnabled } else { Error::CorsOriginMissing });
         }
         let now_ms = now_ms();
@@ -340,8 +378,10 @@ async fn drain(mut body: RawBody, parts: &Parts, bytes_max: u64) -> bool {
     tokio::time::timeout(DRAIN_TIMEOUT, read_to_end).await.unwrap_or(false)
 }
 
-/// Sixteen hexadecimal digits, as S3's are.
-fn request_id() -> Arc<str> {
-    let (high, _) = uuid::Uuid::new_v4().as_u64_pair();
-    format!("{high:016X}").into()
+/// The id the server logs this request under; without a server around, one like S3's.
+fn request_id(parts: &Parts) -> Arc<str> {
+    match parts.extensions.get::<RequestId>() {
+        Some(id) => id.as_arc(),
+        None => format!("{:016X}", uuid::Uuid::new_v4().as_u64_pair().0).into(),
+    }
 }

@@ -1,6 +1,6 @@
 //! The S3 wire protocol in front of the embedded store.
 //!
-//! A request is parsed from its raw target into one [`Operation`] (pure), authenticated by SigV4, authorised, and
+//! A request is parsed from its raw target into one `Operation` (pure), authenticated by SigV4, authorised, and
 //! dispatched by matching. Bodies stream both ways. What S3 knows and this server does not is answered
 //! `NotImplemented`, never with something like success. A refused request is `AccessDenied` alike for what is hidden
 //! and what is missing.
@@ -35,6 +35,4 @@ mod xml;
 
 pub use answer::{Answered, Broken, S3Body};
 pub use authenticate::Credentials;
-pub use error::Error;
 pub use front::{Front, Limits};
-pub use operation::Operation;

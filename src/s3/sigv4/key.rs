@@ -8,8 +8,8 @@ pub type Signature = [u8; 64];
 /// What ends every scope, and every chain of keys.
 pub(super) const TERMINAL: &str = "aws4_request";
 
-/// A key derived for one secret, day, region and service. Good for any number of requests of that day; deriving costs
-/// four HMACs of short strings, about a microsecond.
+/// A key derived for one secret, day, region and service. Good for any number of requests of that day; deriving costs four
+/// HMACs of short strings, some two microseconds.
 #[derive(Clone)]
 pub struct SigningKey(hmac::Key);
 

@@ -11,6 +11,8 @@ mod error;
 mod key;
 mod payload;
 mod sign;
+#[cfg(test)]
+mod tests;
 mod timestamp;
 
 pub use authorization::{Authorization, Lifetime, Scope};

@@ -8,6 +8,7 @@ mod copies;
 mod listings;
 mod multiparts;
 mod objects;
+mod operations;
 mod refusals;
 mod uploads;
 
@@ -148,7 +149,7 @@ impl Ask {
         let signer =
             Signer { access_key_id: ACCESS_KEY, secret, security_token: token, region: REGION, service: SERVICE_S3 };
         let (path, query) = target.split_once('?').unwrap_or((&target, ""));
-        signer.sign(method.as_str(), path, query, &mut headers, &payload, now_ms());
+        signer.sign(method.as_str(), path, query, &mut headers, &payload, now_ms()).expect("signable");
         let mut request = Request::builder().method(method).uri(&target).body(body).expect("a valid request");
         *request.headers_mut() = headers;
         request

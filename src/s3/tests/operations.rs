@@ -1,5 +1,11 @@
-use super::*;
+//! Operations as a table: requests on one side, what they ask for on the other.
+
+use crate::s3::{
+    error::Error,
+    operation::{KEY_BYTES_MAX, Operation, Request},
+};
 use expect_test::{Expect, expect};
+use http::Method;
 use std::fmt::Write;
 
 const BASE_HOST: &str = "s3.example.com";
@@ -221,4 +227,24 @@ fn bad_requests_have_their_own_answers() {
             PUT /-lake => InvalidBucketName: The specified bucket is not valid.
         "#]],
     );
+}
+
+proptest::proptest! {
+    /// Whatever is asked, there is an operation or an error.
+    #[test]
+    fn nothing_a_client_writes_breaks_the_parser(
+        path in "/[a-z0-9.%/+-]{0,20}\\PC{0,20}", query in "(\\PC{0,8}|uploads|uploadId|partNumber|versionId|[&=%0-9-]){0,12}", host in "\\PC{0,20}",
+    ) {
+        for method in [Method::GET, Method::PUT, Method::POST, Method::DELETE, Method::HEAD] {
+            let request = Request { method: &method, host: Some(&host), path: &path, query: &query, copies: false };
+            if let Err(error) = Operation::parse(&request, Some(BASE_HOST)) {
+                proptest::prop_assert!(error.describe().status.is_client_error());
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_a_client_sends_breaks_the_reader_of_documents(document in "(<[a-c/!?]{0,3}>|&[a-z#0-9]{0,4};|\\PC{0,3}|<!\\[CDATA\\[|\\]\\]>){0,20}") {
+        let _ = crate::s3::xml::parse(document.as_bytes(), "a");
+    }
 }
