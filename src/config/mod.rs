@@ -196,7 +196,7 @@ impl Settings {
 }
 
 /// How a client on this machine reaches a listener: an address that means "all" is no destination.
-fn url_of(address: SocketAddr) -> String {
+pub fn url_of(address: SocketAddr) -> String {
     let ip = match address.ip() {
         ip if !ip.is_unspecified() => ip,
         IpAddr::V4(_) | IpAddr::V6(_) => IpAddr::V4(Ipv4Addr::LOCALHOST),
