@@ -98,7 +98,7 @@ impl Setup {
             command.arg(name).arg(address.to_string());
         }
         for (name, value) in &self.flags {
-            command.arg(name).arg(value);
+            command.arg(format!("{name}={value}"));
         }
         command
     }
