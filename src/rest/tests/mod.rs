@@ -57,6 +57,7 @@ impl Server {
         let folder = tempfile::tempdir().unwrap();
         let mut settings = Settings::on_free_ports(folder.path());
         settings.warehouse = WAREHOUSE.to_owned();
+        settings.disk_reserve_bytes = 0;
         change(&mut settings);
         add_warehouse(&db, WAREHOUSE, LOCATION).await;
         let auth_settings = AuthSettings {
@@ -67,10 +68,7 @@ impl Server {
             vended_lifetime_s: settings.vended_lifetime_s,
         };
         let auth = Auth::open(auth_settings, db.clone(), now_ms()).await.unwrap();
-        let store_settings =
-            StoreSettings { small_object_bytes_max: settings.small_object_bytes_max, reserve_bytes: 0 };
-        let store = Store::open(&folder.path().join("store"), store_settings).await.unwrap();
-        store.create_bucket(&BucketName::parse("lake").unwrap(), now_ms()).await.unwrap();
+        let store = open_store(folder.path(), &settings).await;
         let token = auth.issue(KEY, &SECRET.into(), now_ms()).await.unwrap();
         let catalog = Caches::new(settings.metadata_cache_bytes);
         let app = App::new(crate::app::Parts { settings, db, auth, store, catalog });
@@ -158,6 +156,20 @@ impl Reply {
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).map(|value| value.to_str().unwrap())
     }
+}
+
+/// The store with its bucket; the bucket comes first, since a full store takes none.
+async fn open_store(folder: &std::path::Path, settings: &Settings) -> Store {
+    let folder = folder.join("store");
+    let with_reserve =
+        |reserve_bytes| StoreSettings { small_object_bytes_max: settings.small_object_bytes_max, reserve_bytes };
+    let store = Store::open(&folder, with_reserve(0)).await.unwrap();
+    store.create_bucket(&BucketName::parse("lake").unwrap(), now_ms()).await.unwrap();
+    if settings.disk_reserve_bytes == 0 {
+        return store;
+    }
+    store.close().await;
+    Store::open(&folder, with_reserve(settings.disk_reserve_bytes)).await.unwrap()
 }
 
 async fn add_warehouse(db: &Db, name: &str, location: &str) {

@@ -190,6 +190,16 @@ async fn a_copy_that_is_current_is_not_sent_again(db: Db) {
     assert_eq!(load("", committed.header("etag").unwrap()).await.status, 304);
 }
 
+async fn a_full_disk_refuses_and_changes_nothing(db: Db) {
+    let server = Server::start_with(db, |settings| settings.disk_reserve_bytes = u64::MAX).await;
+    server.post("/namespaces", json!({"namespace": ["n"]})).await.expect(200);
+    let reply = server.post(TABLES, new_table("t")).await;
+    expect!["503 ServiceUnavailableException the object store has no space left"].assert_eq(&reply.error());
+    assert_eq!(reply.header("retry-after"), None);
+    server.get(&format!("{TABLES}/t")).await.expect(404);
+    server.delete("/namespaces/n").await.expect(204);
+}
+
 async fn a_missing_metadata_file_is_said_and_the_table_can_go(db: Db) {
     use object_store::ObjectStoreExt;
     let server = Server::with_namespace(db, "n").await;
@@ -281,6 +291,7 @@ on_both! {
     renaming_moves_the_name_and_nothing_else,
     racing_renames_have_one_winner,
     a_copy_that_is_current_is_not_sent_again,
+    a_full_disk_refuses_and_changes_nothing,
     a_missing_metadata_file_is_said_and_the_table_can_go,
     large_metadata_is_compressed_for_those_who_take_it,
     old_metadata_without_a_uuid_has_the_same_at_every_load,
