@@ -3,8 +3,11 @@
 //! A location's content never changes, so nothing here can go stale. A load answers the very bytes of the file; parsing
 //! happens once, when a file is first read or by the commit that wrote it.
 
-use super::{Error, Result, files, warehouses::Warehouse};
-use crate::iceberg::metadata::TableMetadata;
+use super::{Error, Result, deflated::Deflated, files, warehouses::Warehouse};
+use crate::{
+    db::tables::TableRow,
+    iceberg::{self, metadata::TableMetadata},
+};
 use bytes::Bytes;
 use quick_cache::{Weighter, sync::Cache};
 use std::sync::{Arc, OnceLock};
@@ -25,16 +28,53 @@ pub struct Document {
     pub json: Bytes,
     pub metadata: Arc<TableMetadata>,
     json_refs: OnceLock<Bytes>,
+    deflated: OnceLock<Deflated>,
+    deflated_refs: OnceLock<Deflated>,
+}
+
+/// Which snapshots of a table are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Snapshots {
+    All,
+    /// Those that a branch or tag points at (`snapshots=refs`).
+    Refs,
 }
 
 impl Document {
     pub fn new(location: String, json: Bytes, metadata: Arc<TableMetadata>) -> Document {
-        Document { location, json, metadata, json_refs: OnceLock::new() }
+        let (json_refs, deflated, deflated_refs) = Default::default();
+        Document { location, json, metadata, json_refs, deflated, deflated_refs }
     }
 
-    /// The JSON with only those snapshots that a branch or tag points at (`snapshots=refs`).
-    pub fn json_refs(&self) -> Bytes {
-        self.json_refs.get_or_init(|| self.metadata.to_json_refs().into()).clone()
+    /// The metadata's JSON.
+    pub fn json(&self, snapshots: Snapshots) -> Bytes {
+        match snapshots {
+            Snapshots::All => self.json.clone(),
+            Snapshots::Refs => self.json_refs.get_or_init(|| self.metadata.to_json_refs().into()).clone(),
+        }
+    }
+
+    /// The same, compressed. Made once; large ones away from the threads that serve connections.
+    ///
+    /// # Errors
+    /// `Error::Internal` when that thread breaks down.
+    pub async fn deflated(self: &Arc<Self>, snapshots: Snapshots) -> Result<Deflated> {
+        if let Some(deflated) = self.deflated_copy(snapshots).get() {
+            return Ok(deflated.clone());
+        }
+        let document = Arc::clone(self);
+        off_thread(self.json.len(), move || {
+            let make = || Deflated::new(&document.json(snapshots));
+            document.deflated_copy(snapshots).get_or_init(make).clone()
+        })
+        .await
+    }
+
+    fn deflated_copy(&self, snapshots: Snapshots) -> &OnceLock<Deflated> {
+        match snapshots {
+            Snapshots::All => &self.deflated,
+            Snapshots::Refs => &self.deflated_refs,
+        }
     }
 }
 
@@ -46,7 +86,7 @@ struct ByBytes;
 
 impl Weighter<String, Arc<Document>> for ByBytes {
     fn weight(&self, _location: &String, document: &Arc<Document>) -> u64 {
-        // The copy for `snapshots=refs` counts from the start: an entry's weight must not change.
+        // The copies count from the start: an entry's weight must not change.
         ENTRY_BYTES + document.json.len() as u64 * (2 + PARSED_TIMES)
     }
 }
@@ -58,17 +98,18 @@ impl Documents {
         Documents(Cache::with_weighter(entries, bytes_max, ByBytes))
     }
 
-    /// The document at `location`, from memory or from its file; many who want the same wait for one reading.
+    /// The document a row points at, from memory or from its file; many who want the same wait for one reading.
     ///
     /// # Errors
     /// As [`files::read`]; `Error::Internal` when the file is not valid metadata.
-    pub(crate) async fn read(&self, warehouse: &Warehouse, location: &str) -> Result<Arc<Document>> {
+    pub(crate) async fn read(&self, warehouse: &Warehouse, row: &TableRow) -> Result<Arc<Document>> {
+        let location = row.metadata_location.as_str();
         if let Some(document) = self.0.get(location) {
             metrics::counter!("tidewater_metadata_cache_total", "result" => "hit").increment(1);
             return Ok(document);
         }
         metrics::counter!("tidewater_metadata_cache_total", "result" => "miss").increment(1);
-        self.0.get_or_insert_async(location, read(warehouse, location)).await
+        self.0.get_or_insert_async(location, read(warehouse, row)).await
     }
 
     /// Keeps what a commit has just written.
@@ -81,16 +122,24 @@ impl Documents {
     }
 }
 
-async fn read(warehouse: &Warehouse, location: &str) -> Result<Arc<Document>> {
-    let json = files::read(warehouse, location).await?;
-    let metadata = off_thread(json.len(), {
-        let json = json.clone();
-        move || TableMetadata::parse(&json)
-    })
-    .await?;
-    let metadata =
-        metadata.map_err(|error| Error::internal(format!("unreadable metadata file {location}: {error}")))?;
-    Ok(Arc::new(Document::new(location.to_owned(), json, Arc::new(metadata))))
+async fn read(warehouse: &Warehouse, row: &TableRow) -> Result<Arc<Document>> {
+    let (location, uuid) = (row.metadata_location.clone(), row.uuid);
+    let json = files::read(warehouse, &location).await?;
+    let parsed = off_thread(json.len(), move || {
+        let metadata = TableMetadata::parse(&json)?;
+        match metadata.uuid() {
+            Some(_) => Ok((json, metadata)),
+            // An old file without one: the table's own, the same at every load, until a commit writes it down.
+            None => {
+                let metadata = metadata.or_uuid(uuid);
+                Ok((Bytes::from(metadata.to_json()), metadata))
+            }
+        }
+    });
+    let parsed: Result<_, iceberg::Error> = parsed.await?;
+    let (json, metadata) =
+        parsed.map_err(|error| Error::internal(format!("unreadable metadata file {location}: {error}")))?;
+    Ok(Arc::new(Document::new(location, json, Arc::new(metadata))))
 }
 
 /// Runs work over `bytes` of JSON: here when it is quick, on a thread for blocking work when it is not.

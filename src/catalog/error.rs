@@ -152,3 +152,26 @@ impl From<auth::Error> for Error {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_store_is_told_apart_wherever_it_says_so() {
+        let full = |source: Source| object_store::Error::Generic { store: "embedded", source };
+        assert!(matches!(Error::storage(full(Box::new(crate::store::Error::Full))), Error::StorageFull));
+        let wrapped = full(Box::new(full(Box::new(crate::store::Error::Full))));
+        assert!(matches!(Error::storage(wrapped), Error::StorageFull));
+        let other = full(Box::new(crate::store::Error::NoSuchBucket));
+        assert!(matches!(Error::storage(other), Error::Unavailable(_)));
+    }
+
+    #[test]
+    fn the_words_of_a_source_are_not_shown() {
+        let error = || sqlx::Error::Io(std::io::Error::other("10.1.2.3: secret words"));
+        for error in [Error::read(error()), Error::write(error())] {
+            assert!(!error.to_string().contains("secret"), "{error}");
+        }
+    }
+}

@@ -6,6 +6,7 @@
 pub mod commit;
 pub mod create;
 pub mod credentials;
+pub mod deflated;
 pub mod document;
 pub mod error;
 pub mod files;

@@ -126,6 +126,7 @@ async fn send_settle_create(app: &App, new: &NewTable) -> Result<Settled, sqlx::
 #[cfg(test)]
 pub(crate) mod faults {
     use std::{collections::VecDeque, sync::Mutex};
+    use tokio::sync::Semaphore;
 
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub enum Statement {
@@ -142,15 +143,30 @@ pub(crate) mod faults {
         StatementLost,
         /// No connection was to be had.
         NoConnection,
+        /// The statement runs once [`Faults::release`] was called.
+        Held,
     }
 
     /// What is to happen to the next statements, in order; others are left alone.
-    #[derive(Default)]
-    pub struct Faults(Mutex<VecDeque<(Statement, Fault)>>);
+    pub struct Faults {
+        planned: Mutex<VecDeque<(Statement, Fault)>>,
+        released: Semaphore,
+    }
+
+    impl Default for Faults {
+        fn default() -> Self {
+            Faults { planned: Mutex::default(), released: Semaphore::new(0) }
+        }
+    }
 
     impl Faults {
         pub fn plan(&self, faults: impl IntoIterator<Item = (Statement, Fault)>) {
-            self.0.lock().unwrap().extend(faults);
+            self.planned.lock().unwrap().extend(faults);
+        }
+
+        /// Lets one held statement go.
+        pub fn release(&self) {
+            self.released.add_permits(1);
         }
 
         pub async fn around<T>(
@@ -159,7 +175,7 @@ pub(crate) mod faults {
             run: impl Future<Output = Result<T, sqlx::Error>>,
         ) -> Result<T, sqlx::Error> {
             let planned = {
-                let mut planned = self.0.lock().unwrap();
+                let mut planned = self.planned.lock().unwrap();
                 planned.front().is_some_and(|(on, _)| *on == statement).then(|| planned.pop_front()).flatten()
             };
             let broken = || sqlx::Error::Io(std::io::ErrorKind::ConnectionReset.into());
@@ -167,6 +183,10 @@ pub(crate) mod faults {
                 None => run.await,
                 Some((_, Fault::AnswerLost)) => run.await.and_then(|_| Err(broken())),
                 Some((_, Fault::StatementLost)) => Err(broken()),
+                Some((_, Fault::Held)) => {
+                    self.released.acquire().await.unwrap().forget();
+                    run.await
+                }
                 Some((_, Fault::NoConnection)) => Err(sqlx::Error::PoolTimedOut),
             }
         }

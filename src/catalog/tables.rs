@@ -92,7 +92,7 @@ pub async fn drop(
 
 /// A table whose metadata cannot be found may always go: there is nothing left to protect.
 async fn may_purge(app: &App, warehouse: &Warehouse, row: &TableRow) -> Result<()> {
-    match app.catalog.documents.read(warehouse, &row.metadata_location).await {
+    match app.catalog.documents.read(warehouse, row).await {
         Ok(document)
             if document.metadata.property("gc.enabled").is_some_and(|value| value.eq_ignore_ascii_case("false")) =>
         {
@@ -136,6 +136,6 @@ pub(super) async fn row(app: &App, warehouse: &Warehouse, ident: &TableIdent) ->
 
 pub(super) async fn read(app: &App, warehouse: &Arc<Warehouse>, ident: &TableIdent) -> Result<Table> {
     let row = row(app, warehouse, ident).await?;
-    let document = app.catalog.documents.read(warehouse, &row.metadata_location).await?;
+    let document = app.catalog.documents.read(warehouse, &row).await?;
     Ok(Table { warehouse: Arc::clone(warehouse), row, document })
 }

@@ -39,6 +39,8 @@ pub enum Error {
     Database(#[from] sqlx::Error),
     #[error("object storage failed")]
     Storage(#[from] object_store::Error),
+    #[error("another table uses the folder")]
+    FolderTaken,
     #[error("no such kind of job: {0}")]
     UnknownKind(String),
 }

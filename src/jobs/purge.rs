@@ -29,11 +29,18 @@ const MANIFEST_BYTES_MAX: u64 = 256 << 20;
 /// # Errors
 /// When storage or database cannot be reached: start over.
 pub async fn run(app: &App, order: &Order) -> Result<(), Error> {
+    match delete_all(app, order).await {
+        Err(Error::FolderTaken) => {
+            tracing::warn!(location = order.location, "not purged to the end: another table uses the folder");
+            Ok(())
+        }
+        outcome => outcome,
+    }
+}
+
+async fn delete_all(app: &App, order: &Order) -> Result<(), Error> {
     let warehouse = warehouses::named(app, &order.warehouse).await?;
     let purge = Purge { app, order, warehouse: &warehouse };
-    if !purge.is_alone().await? {
-        return Ok(());
-    }
     let metadata = match files::read(&warehouse, &order.metadata_location).await {
         Ok(json) => TableMetadata::parse(&json).map_err(|error| Error::Order(error.to_string()))?,
         // Gone already, by an earlier run or by the client: what it reached cannot be found any more.
@@ -67,13 +74,10 @@ struct Purge<'a> {
 }
 
 impl Purge<'_> {
-    /// Whether no other table has come to live in, above or below the folder.
-    async fn is_alone(&self) -> Result<bool, Error> {
+    /// Looked at before every batch: a table may be made in, above or below the folder while this runs.
+    async fn check_folder(&self) -> Result<(), Error> {
         let taken = db::tables::location_taken(&self.app.db, &self.order.location, None).await?;
-        if taken {
-            tracing::warn!(location = self.order.location, "not purged: another table uses the folder");
-        }
-        Ok(!taken)
+        if taken { Err(Error::FolderTaken) } else { Ok(()) }
     }
 
     /// The object a location names, if it is inside the table's folder.
@@ -133,16 +137,15 @@ impl Purge<'_> {
         let older = distinct(logged.into_iter().chain(recorded).filter(|file| *file != current));
         self.delete(older).await?;
         self.delete(vec![current.to_owned()]).await?;
+        // The reaper takes what no history names: a folder that another table uses keeps its history.
+        self.check_folder().await?;
         Ok(db::tables::forget_history(&self.app.db, self.order.table).await?)
     }
 
     async fn delete(&self, files: Vec<String>) -> Result<(), Error> {
         let paths: Vec<Path> = files.iter().filter_map(|file| self.object(file)).collect();
         for batch in paths.chunks(BATCH) {
-            // Looked at again and again: a table may be made there while this runs.
-            if !self.is_alone().await? {
-                return Ok(());
-            }
+            self.check_folder().await?;
             let batch = stream::iter(batch.to_vec()).map(Ok).boxed();
             let mut deleted = self.warehouse.objects.delete_stream(batch);
             while let Some(result) = deleted.next().await {

@@ -2,7 +2,7 @@
 //! not learn how a swap ended.
 //!
 //! A file goes only when all of this holds: its name and its mark say that we wrote it, its name's time is more than
-//! [`AGE_MS_MIN`] ago, and no table's history names it, dropped tables' included. So files that somebody keeps after a
+//! an hour ago, and no table's history names it, dropped tables' included. So files that somebody keeps after a
 //! drop, or put there himself, stay.
 
 use super::Error;

@@ -144,6 +144,16 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn files_of_a_real_writer_are_read() {
+        let list = manifest_list(include_bytes!("../../tests/data/manifests/pyiceberg-list.avro")).unwrap();
+        assert_eq!(list.len(), 2);
+        assert!(list.iter().all(|manifest| manifest.path.starts_with("file:///tmp/warehouse/n/t/metadata/")));
+        let files = files(include_bytes!("../../tests/data/manifests/pyiceberg-manifest.avro")).unwrap();
+        assert_eq!(files.len(), 2);
+        assert!(files[0].contains("/dd=2024-01-01/decp=1.50/") && files[1].contains("/decp=null/"), "{files:?}");
+    }
+
+    #[test]
     fn broken_files_are_errors() {
         assert!(matches!(files(b"not avro"), Err(Error::Avro(_))));
         assert!(matches!(files(b""), Err(Error::Avro(_))));

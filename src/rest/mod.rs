@@ -47,7 +47,7 @@ pub struct Answered {
     pub principal: Option<Arc<str>>,
 }
 
-/// Everything under `/v1`. The paths are taken apart by [`route::parse`]: axum's own extractors would decode them first.
+/// Everything under `/v1`. The paths are taken apart by `route.rs`: axum's own extractors would decode them first.
 pub fn router(app: App) -> Router {
     Router::new()
         .route("/v1", any(answer_request))

@@ -15,7 +15,8 @@ use crate::{
         commit, create,
         create::Created,
         credentials,
-        document::{Document, off_thread},
+        deflated::Deflated,
+        document::{Document, Snapshots, off_thread},
         tables::{self, Files},
         warehouses::Warehouse,
     },
@@ -31,6 +32,9 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
+
+/// Smaller metadata is not worth compressing. Bytes.
+const GZIP_BYTES_MIN: usize = 16 << 10;
 
 #[derive(Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -55,13 +59,6 @@ struct RenameTableRequest {
 struct OwnedIdentifier {
     namespace: Vec<String>,
     name: String,
-}
-
-/// Which snapshots of a table a load shows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Snapshots {
-    All,
-    Refs,
 }
 
 pub async fn list_tables(
@@ -96,9 +93,9 @@ pub async fn create_table(
     let config = storage_config(app, caller, warehouse, &ident, location, headers);
     let mut response = match &created {
         Created::Stored(table) => {
-            load_result(Some(&table.document.location), table.document.json.clone(), Some(&config))
+            LoadResult::new(Some(&table.document.location), Some(&config)).around(table.document.json.clone())
         }
-        Created::Staged(staged) => load_result(None, staged.json.clone(), Some(&config)),
+        Created::Staged(staged) => LoadResult::new(None, Some(&config)).around(staged.json.clone()),
     };
     match (&created, config.credential()) {
         (_, Some(_)) => answer::forbid_storing(&mut response),
@@ -125,11 +122,14 @@ pub async fn load_table(
     if !has_keys && matches(headers, &etag(document, snapshots)) {
         return Ok(not_modified(document, snapshots));
     }
-    let json = match snapshots {
-        Snapshots::All => document.json.clone(),
-        Snapshots::Refs => document.json_refs(),
+    let result = LoadResult::new(Some(&document.location), Some(&config));
+    let is_compressed = document.json.len() >= GZIP_BYTES_MIN && accepts_gzip(headers);
+    let mut response = if is_compressed {
+        result.gzip(&document.deflated(snapshots).await?)
+    } else {
+        result.around(document.json(snapshots))
     };
-    let mut response = load_result(Some(&document.location), json, Some(&config));
+    response.headers_mut().insert(header::VARY, HeaderValue::from_static("accept-encoding"));
     if has_keys {
         answer::forbid_storing(&mut response);
     } else {
@@ -150,7 +150,7 @@ pub async fn update_table(
         return Err(Error::invalid(format!("the commit's identifier is not that of its path: {ident}")));
     }
     let table = commit::commit(app, caller, warehouse, ident, commit).await?;
-    let mut response = load_result(Some(&table.document.location), table.document.json.clone(), None);
+    let mut response = LoadResult::new(Some(&table.document.location), None).around(table.document.json.clone());
     set_etag(&mut response, &table.document, Snapshots::All);
     Ok(response)
 }
@@ -201,27 +201,44 @@ fn storage_config(
     }
 }
 
-/// `LoadTableResult` (or `CommitTableResponse` without config), spliced around the metadata's own bytes.
-fn load_result(metadata_location: Option<&str>, metadata: Bytes, config: Option<&StorageConfig>) -> Response {
-    let mut before = Vec::with_capacity(256);
-    before.push(b'{');
-    if let Some(location) = metadata_location {
-        before.extend_from_slice(b"\"metadata-location\":");
-        append(&mut before, &location);
-        before.push(b',');
-    }
-    before.extend_from_slice(b"\"metadata\":");
-    let mut after = Vec::with_capacity(256);
-    if let Some(config) = config {
-        after.extend_from_slice(b",\"config\":");
-        append(&mut after, config);
-        if let Some(credential) = config.credential() {
-            after.extend_from_slice(b",\"storage-credentials\":");
-            append(&mut after, &[credential]);
+/// `LoadTableResult`, or `CommitTableResponse` without config: what stands before and after the metadata's own bytes.
+struct LoadResult {
+    before: Vec<u8>,
+    after: Vec<u8>,
+}
+
+impl LoadResult {
+    fn new(metadata_location: Option<&str>, config: Option<&StorageConfig>) -> LoadResult {
+        let mut before = Vec::with_capacity(256);
+        before.push(b'{');
+        if let Some(location) = metadata_location {
+            before.extend_from_slice(b"\"metadata-location\":");
+            append(&mut before, &location);
+            before.push(b',');
         }
+        before.extend_from_slice(b"\"metadata\":");
+        let mut after = Vec::with_capacity(1_024);
+        if let Some(config) = config {
+            after.extend_from_slice(b",\"config\":");
+            append(&mut after, config);
+            if let Some(credential) = config.credential() {
+                after.extend_from_slice(b",\"storage-credentials\":");
+                append(&mut after, &[credential]);
+            }
+        }
+        after.push(b'}');
+        LoadResult { before, after }
     }
-    after.push(b'}');
-    answer::json_pieces([before.into(), metadata, after.into()])
+
+    fn around(self, metadata: Bytes) -> Response {
+        answer::json_pieces([self.before.into(), metadata, self.after.into()])
+    }
+
+    fn gzip(self, metadata: &Deflated) -> Response {
+        let mut response = answer::json_pieces(metadata.gzip(&self.before, &self.after));
+        response.headers_mut().insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        response
+    }
 }
 
 fn append(json: &mut Vec<u8>, value: &impl Serialize) {
@@ -240,7 +257,7 @@ fn snapshots(query: &str) -> Result<Snapshots> {
 }
 
 /// The tag of one version of one table in one form: from its location, which no other version ever had, so that every
-/// replica gives the same.
+/// replica gives the same. Weak, since the same version also goes out compressed.
 fn etag(document: &Document, snapshots: Snapshots) -> String {
     let digest = digest::digest(&digest::SHA256, document.location.as_bytes());
     let mode = match snapshots {
@@ -248,7 +265,17 @@ fn etag(document: &Document, snapshots: Snapshots) -> String {
         Snapshots::Refs => "refs",
     };
     let digest = digest.as_ref().get(..16).unwrap_or_default();
-    format!("\"{}-{mode}\"", hex::encode(digest))
+    format!("W/\"{}-{mode}\"", hex::encode(digest))
+}
+
+/// Whether the client takes gzip (RFC 9110, section 12.5.3); `*` is not taken for it.
+fn accepts_gzip(headers: &HeaderMap) -> bool {
+    let values = headers.get_all(header::ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
+    values.flat_map(|value| value.split(',')).any(|coding| {
+        let (name, weight) = coding.split_once(';').unwrap_or((coding, ""));
+        let is_refused = weight.trim().strip_prefix("q=").is_some_and(|q| q.parse::<f32>().is_ok_and(|q| q <= 0.0));
+        name.trim().eq_ignore_ascii_case("gzip") && !is_refused
+    })
 }
 
 fn set_etag(response: &mut Response, document: &Document, snapshots: Snapshots) {
@@ -262,7 +289,7 @@ fn matches(headers: &HeaderMap, etag: &str) -> bool {
     values.flat_map(|value| value.split(',')).any(|given| {
         let given = given.trim();
         let opaque = given.strip_prefix("W/").unwrap_or(given).trim_matches('"');
-        given == "*" || opaque == etag.trim_matches('"')
+        given == "*" || opaque == etag.trim_start_matches("W/").trim_matches('"')
     })
 }
 
@@ -279,7 +306,7 @@ mod tests {
 
     #[test]
     fn tags_are_compared_as_opaque_text() {
-        let tag = "\"abc-all\"";
+        let tag = "W/\"abc-all\"";
         for (given, expected) in [
             ("\"abc-all\"", true),
             ("abc-all", true),
@@ -293,6 +320,23 @@ mod tests {
             assert_eq!(matches(&headers, tag), expected, "{given}");
         }
         assert!(!matches(&HeaderMap::new(), tag));
+    }
+
+    #[test]
+    fn gzip_goes_to_those_who_take_it() {
+        for (given, expected) in [
+            ("gzip", true),
+            ("br, GZIP;q=0.5", true),
+            ("x-gzip, gzip, deflate", true),
+            ("gzip;q=0", false),
+            ("gzip; q=0.0, br", false),
+            ("identity", false),
+            ("*", false),
+            ("", false),
+        ] {
+            let headers = HeaderMap::from_iter([(header::ACCEPT_ENCODING, given.parse().unwrap())]);
+            assert_eq!(accepts_gzip(&headers), expected, "{given}");
+        }
     }
 
     #[test]

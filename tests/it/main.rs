@@ -11,6 +11,7 @@ mod server;
 
 mod architecture;
 mod bad_input;
+mod connect;
 mod lifecycle;
 mod limits;
 mod readme;

@@ -86,10 +86,10 @@ impl Setup {
         for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("TIDEWATER_")) {
             command.env_remove(name);
         }
-        command.envs(self.variables.iter().cloned());
         if let Some(database) = &self.database {
             command.env("TIDEWATER_DATABASE_URL", database.url());
         }
+        command.envs(self.variables.iter().cloned());
         if !self.flags.iter().any(|(name, _)| name == "--data") {
             command.arg("--data").arg(self.folder.path().join("data"));
         }
@@ -98,7 +98,7 @@ impl Setup {
             command.arg(name).arg(address.to_string());
         }
         for (name, value) in &self.flags {
-            command.arg(name).arg(value);
+            command.arg(format!("{name}={value}"));
         }
         command
     }

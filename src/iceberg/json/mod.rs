@@ -3,7 +3,7 @@
 //! A commit to a table of 10,000 snapshots must not build a value for each of them, and nothing a client stored may
 //! change by passing through here. So a [`Reader`] hands out the exact text of any value while the same pass picks the
 //! few numbers that are needed from it, which serde cannot do. The text is checked against RFC 8259 on the way and
-//! nests no deeper than [`DEPTH_MAX`]. Writing is in [`write`].
+//! nests no deeper than [`DEPTH_MAX`]. Writing is in [`mod@write`].
 
 mod read;
 pub mod write;

@@ -53,15 +53,14 @@ async fn check_chain(server: &Server) -> Vec<String> {
     locations
 }
 
-async fn server_with_table() -> (Server, Value) {
-    let server = Server::with_namespace("n").await;
+async fn server_with_table(db: Db) -> (Server, Value) {
+    let server = Server::with_namespace(db, "n").await;
     let created = server.create_table("n", "t").await;
     (server, created)
 }
 
-#[tokio::test]
-async fn a_commit_answers_the_stored_bytes() {
-    let (server, created) = server_with_table().await;
+async fn a_commit_answers_the_stored_bytes(db: Db) {
+    let (server, created) = server_with_table(db).await;
     let body = server.post(TABLE, set("a", "b")).await.expect(200);
     assert_eq!(body.as_object().unwrap().keys().collect::<Vec<_>>(), ["metadata-location", "metadata"]);
     assert_eq!(body["metadata"]["properties"]["a"], "b");
@@ -76,9 +75,8 @@ async fn a_commit_answers_the_stored_bytes() {
     assert_eq!(check_chain(&server).await.len(), 2);
 }
 
-#[tokio::test]
-async fn a_commit_that_changes_nothing_writes_nothing() {
-    let (server, created) = server_with_table().await;
+async fn a_commit_that_changes_nothing_writes_nothing(db: Db) {
+    let (server, created) = server_with_table(db).await;
     for body in [json!({}), json!({"requirements": [], "updates": []}), json!({"updates": null})] {
         let reply = server.post(TABLE, body).await.expect(200);
         assert_eq!(reply["metadata-location"], created["metadata-location"]);
@@ -89,9 +87,8 @@ async fn a_commit_that_changes_nothing_writes_nothing() {
     assert_eq!(check_chain(&server).await.len(), 2);
 }
 
-#[tokio::test]
-async fn refused_commits_change_nothing() {
-    let (server, _) = server_with_table().await;
+async fn refused_commits_change_nothing(db: Db) {
+    let (server, _) = server_with_table(db).await;
     let location = row(&server).await.location;
     let uuid = json!({"type": "assert-table-uuid", "uuid": "00000000-0000-4000-8000-000000000000"});
     for (body, expected) in [
@@ -125,9 +122,8 @@ async fn refused_commits_change_nothing() {
     assert_eq!(check_chain(&server).await.len(), 1);
 }
 
-#[tokio::test]
-async fn a_table_may_move_within_the_warehouse_but_not_onto_another() {
-    let (server, _) = server_with_table().await;
+async fn a_table_may_move_within_the_warehouse_but_not_onto_another(db: Db) {
+    let (server, _) = server_with_table(db).await;
     let other = server.create_table("n", "u").await;
     let moved = |location: &str| json!({"updates": [{"action": "set-location", "location": location}]});
     let taken = format!("{}/below", other["metadata"]["location"].as_str().unwrap());
@@ -139,9 +135,8 @@ async fn a_table_may_move_within_the_warehouse_but_not_onto_another() {
     server.post(TABLE, set("write.data.path", "s3://lake/wh/new/place/data")).await.expect(200);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn of_racing_first_snapshots_one_wins_and_the_rest_leave_nothing() {
-    let (server, created) = server_with_table().await;
+async fn of_racing_first_snapshots_one_wins_and_the_rest_leave_nothing(db: Db) {
+    let (server, created) = server_with_table(db).await;
     let location = created["metadata"]["location"].as_str().unwrap();
     let replies = join_all((1..=16).map(|id| server.post(TABLE, first_snapshot(location, id)))).await;
     let (won, lost): (Vec<_>, Vec<_>) = replies.into_iter().partition(|reply| reply.status == 200);
@@ -152,9 +147,8 @@ async fn of_racing_first_snapshots_one_wins_and_the_rest_leave_nothing() {
     assert_eq!(check_chain(&server).await.len(), 2);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn commits_that_do_not_contradict_all_survive() {
-    let (server, _) = server_with_table().await;
+async fn commits_that_do_not_contradict_all_survive(db: Db) {
+    let (server, _) = server_with_table(db).await;
     let server = Arc::new(server);
     let tasks = (0..16).map(|n| {
         let server = Arc::clone(&server);
@@ -184,9 +178,8 @@ async fn commit_elsewhere(server: &Server, key: &str) {
     assert_eq!(router(other).oneshot(request).await.unwrap().status(), 200);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn replicas_race_by_the_swap_alone() {
-    let (server, _) = server_with_table().await;
+async fn replicas_race_by_the_swap_alone(db: Db) {
+    let (server, _) = server_with_table(db).await;
     let server = Arc::new(server);
     let tasks = (0..8).map(|n| {
         let server = Arc::clone(&server);
@@ -200,9 +193,8 @@ async fn replicas_race_by_the_swap_alone() {
     assert_eq!(check_chain(&server).await.len(), 9);
 }
 
-#[tokio::test]
-async fn a_swap_whose_answer_was_lost_is_a_success() {
-    let (server, _) = server_with_table().await;
+async fn a_swap_whose_answer_was_lost_is_a_success(db: Db) {
+    let (server, _) = server_with_table(db).await;
     server.app.catalog.faults.plan([(Statement::Swap, Fault::AnswerLost)]);
     let body = server.post(TABLE, set("a", "b")).await.expect(200);
     assert_eq!(body["metadata"]["properties"]["a"], "b");
@@ -211,17 +203,15 @@ async fn a_swap_whose_answer_was_lost_is_a_success() {
     assert_eq!(check_chain(&server).await.len(), 3);
 }
 
-#[tokio::test]
-async fn a_swap_that_never_arrived_is_built_again() {
-    let (server, _) = server_with_table().await;
+async fn a_swap_that_never_arrived_is_built_again(db: Db) {
+    let (server, _) = server_with_table(db).await;
     server.app.catalog.faults.plan([(Statement::Swap, Fault::StatementLost)]);
     server.post(TABLE, set("a", "b")).await.expect(200);
     assert_eq!(check_chain(&server).await.len(), 2);
 }
 
-#[tokio::test]
-async fn an_outcome_that_nobody_can_tell_is_unknown_and_the_file_stays() {
-    let (server, created) = server_with_table().await;
+async fn an_outcome_that_nobody_can_tell_is_unknown_and_the_file_stays(db: Db) {
+    let (server, created) = server_with_table(db).await;
     let faults = std::iter::repeat_n((Statement::Settle, Fault::StatementLost), 6);
     server.app.catalog.faults.plan([(Statement::Swap, Fault::AnswerLost)].into_iter().chain(faults));
     let reply = server.post(TABLE, set("a", "b")).await;
@@ -234,9 +224,8 @@ async fn an_outcome_that_nobody_can_tell_is_unknown_and_the_file_stays() {
     assert_eq!(check_chain(&server).await.len(), 2);
 }
 
-#[tokio::test]
-async fn a_swap_that_was_never_sent_changed_nothing() {
-    let (server, _) = server_with_table().await;
+async fn a_swap_that_was_never_sent_changed_nothing(db: Db) {
+    let (server, _) = server_with_table(db).await;
     server.app.catalog.faults.plan([(Statement::Swap, Fault::NoConnection)]);
     let reply = server.post(TABLE, set("a", "b")).await;
     expect!["503 ServiceUnavailableException the catalog is not available at the moment"].assert_eq(&reply.error());
@@ -244,9 +233,8 @@ async fn a_swap_that_was_never_sent_changed_nothing() {
     assert_eq!(check_chain(&server).await.len(), 1);
 }
 
-#[tokio::test]
-async fn a_create_whose_answer_was_lost_is_settled() {
-    let server = Server::with_namespace("n").await;
+async fn a_create_whose_answer_was_lost_is_settled(db: Db) {
+    let server = Server::with_namespace(db, "n").await;
     let create = || server.post("/namespaces/n/tables", new_table("t"));
     server.app.catalog.faults.plan([(Statement::Create, Fault::NoConnection)]);
     create().await.expect(503);
@@ -264,10 +252,9 @@ async fn a_create_whose_answer_was_lost_is_settled() {
     server.get(TABLE).await.expect(200);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_client_that_hangs_up_does_not_stop_a_commit() {
-    use futures_util::FutureExt;
-    let (server, _) = server_with_table().await;
+async fn a_client_that_hangs_up_does_not_stop_a_commit(db: Db) {
+    let (server, _) = server_with_table(db).await;
+    server.app.catalog.faults.plan([(Statement::Swap, Fault::Held)]);
     let mut pending = Box::pin(server.post(TABLE, set("a", "b")));
     let writes = async {
         while server.keys("wh/").await.len() < 2 {
@@ -276,10 +263,11 @@ async fn a_client_that_hangs_up_does_not_stop_a_commit() {
     };
     // Polls the request until its file is there, then drops it.
     tokio::select! {
-        _ = &mut pending => {},
-        () = writes.boxed_local() => {},
+        reply = &mut pending => panic!("answered before its swap: {reply:?}"),
+        () = writes => {},
     }
     drop(pending);
+    server.app.catalog.faults.release();
     let deadline = tokio::time::Instant::now() + std::time::Duration::from_secs(20);
     while server.get(TABLE).await.expect(200)["metadata"]["properties"]["a"] != "b" {
         assert!(tokio::time::Instant::now() < deadline, "the commit was cut off");
@@ -288,9 +276,8 @@ async fn a_client_that_hangs_up_does_not_stop_a_commit() {
     assert_eq!(check_chain(&server).await.len(), 2);
 }
 
-#[tokio::test]
-async fn metadata_is_compressed_and_placed_as_the_table_says() {
-    let (server, created) = server_with_table().await;
+async fn metadata_is_compressed_and_placed_as_the_table_says(db: Db) {
+    let (server, created) = server_with_table(db).await;
     let location = created["metadata"]["location"].as_str().unwrap();
     let gzip = server.post(TABLE, set("write.metadata.compression-codec", "GZIP")).await.expect(200);
     let file = gzip["metadata-location"].as_str().unwrap();
@@ -311,9 +298,8 @@ async fn metadata_is_compressed_and_placed_as_the_table_says() {
     check_chain(&server).await;
 }
 
-#[tokio::test]
-async fn files_that_left_the_log_go_where_the_table_wants_it() {
-    let (server, created) = server_with_table().await;
+async fn files_that_left_the_log_go_where_the_table_wants_it(db: Db) {
+    let (server, created) = server_with_table(db).await;
     let update = json!({"updates": [{"action": "set-properties", "updates": {
         "write.metadata.previous-versions-max": "2",
         "write.metadata.delete-after-commit.enabled": "true",
@@ -347,9 +333,8 @@ fn completion(staged: &Value) -> Value {
     })
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_staged_table_is_nowhere_until_it_is_completed() {
-    let server = Server::with_namespace("n").await;
+async fn a_staged_table_is_nowhere_until_it_is_completed(db: Db) {
+    let server = Server::with_namespace(db, "n").await;
     let mut table = new_table("t");
     table["stage-create"] = json!(true);
     let staged = server.post("/namespaces/n/tables", table.clone()).await.expect(200);
@@ -375,9 +360,8 @@ async fn a_staged_table_is_nowhere_until_it_is_completed() {
     expect!["409 AlreadyExistsException Table already exists: n.t"].assert_eq(&reply.error());
 }
 
-#[tokio::test]
-async fn a_completion_is_held_to_the_rules_of_a_create() {
-    let server = Server::with_namespace("n").await;
+async fn a_completion_is_held_to_the_rules_of_a_create(db: Db) {
+    let server = Server::with_namespace(db, "n").await;
     let staged = json!({"metadata": {"table-uuid": Uuid::new_v4(), "location": "s3://elsewhere/x"}});
     let reply = server.post(TABLE, completion(&staged)).await;
     assert!(reply.error().starts_with("400 BadRequestException location "), "{}", reply.error());
@@ -390,9 +374,8 @@ async fn a_completion_is_held_to_the_rules_of_a_create() {
     assert_eq!(server.keys("wh/").await, Vec::<String>::new());
 }
 
-#[tokio::test]
-async fn a_table_named_like_a_view_is_refused() {
-    let server = Server::with_namespace("n").await;
+async fn a_table_named_like_a_view_is_refused(db: Db) {
+    let server = Server::with_namespace(db, "n").await;
     let warehouse = crate::catalog::warehouses::named(&server.app, WAREHOUSE).await.unwrap();
     let ident = TableIdent::new(Namespace::new(vec!["n".into()]).unwrap(), "t".into()).unwrap();
     let view = db::tables::NewTable {
@@ -418,4 +401,25 @@ async fn a_table_named_like_a_view_is_refused() {
     });
     let reply = server.post("/tables/rename", rename).await;
     expect!["409 AlreadyExistsException Cannot rename n.u to n.t. View already exists"].assert_eq(&reply.error());
+}
+
+on_both! {
+    a_commit_answers_the_stored_bytes,
+    a_commit_that_changes_nothing_writes_nothing,
+    refused_commits_change_nothing,
+    a_table_may_move_within_the_warehouse_but_not_onto_another,
+    of_racing_first_snapshots_one_wins_and_the_rest_leave_nothing,
+    commits_that_do_not_contradict_all_survive,
+    replicas_race_by_the_swap_alone,
+    a_swap_whose_answer_was_lost_is_a_success,
+    a_swap_that_never_arrived_is_built_again,
+    an_outcome_that_nobody_can_tell_is_unknown_and_the_file_stays,
+    a_swap_that_was_never_sent_changed_nothing,
+    a_create_whose_answer_was_lost_is_settled,
+    a_client_that_hangs_up_does_not_stop_a_commit,
+    metadata_is_compressed_and_placed_as_the_table_says,
+    files_that_left_the_log_go_where_the_table_wants_it,
+    a_staged_table_is_nowhere_until_it_is_completed,
+    a_completion_is_held_to_the_rules_of_a_create,
+    a_table_named_like_a_view_is_refused,
 }

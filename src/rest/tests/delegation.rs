@@ -52,13 +52,12 @@ async fn check_scope(server: &Server, config: &Value, prefix: &str) {
     assert!(expires > now_ms());
 }
 
-async fn server() -> Server {
-    Server::with_namespace("n m").await
+async fn server(db: Db) -> Server {
+    Server::with_namespace(db, "n m").await
 }
 
-#[tokio::test]
-async fn create_load_and_stage_vend_keys_to_those_who_ask() {
-    let server = server().await;
+async fn create_load_and_stage_vend_keys_to_those_who_ask(db: Db) {
+    let server = server(db).await;
     let body = new_table("t+u").to_string();
     let reply = server.send("POST", TABLES, &[WANTED], body).await;
     assert_eq!((reply.header("etag"), reply.header("cache-control")), (None, Some("no-store")));
@@ -78,9 +77,8 @@ async fn create_load_and_stage_vend_keys_to_those_who_ask() {
     check_keys(&server, &staged).await;
 }
 
-#[tokio::test]
-async fn nobody_else_gets_any_part_of_a_key() {
-    let server = server().await;
+async fn nobody_else_gets_any_part_of_a_key(db: Db) {
+    let server = server(db).await;
     let created = server.post(TABLES, new_table("t")).await.expect(200);
     let signing = ("x-iceberg-access-delegation", "remote-signing");
     let loaded = server.send("GET", &format!("{TABLES}/t"), &[signing], "").await.expect(200);
@@ -91,9 +89,8 @@ async fn nobody_else_gets_any_part_of_a_key() {
     }
 }
 
-#[tokio::test]
-async fn an_answer_with_keys_is_never_not_modified() {
-    let server = server().await;
+async fn an_answer_with_keys_is_never_not_modified(db: Db) {
+    let server = server(db).await;
     server.post(TABLES, new_table("t")).await.expect(200);
     let path = format!("{TABLES}/t");
     let tag = server.get(&path).await.header("etag").unwrap().to_owned();
@@ -101,9 +98,8 @@ async fn an_answer_with_keys_is_never_not_modified() {
     server.send("GET", &path, &[("if-none-match", &tag), WANTED], "").await.expect(200);
 }
 
-#[tokio::test]
-async fn keys_are_renewed_by_the_route_that_the_config_names() {
-    let server = server().await;
+async fn keys_are_renewed_by_the_route_that_the_config_names(db: Db) {
+    let server = server(db).await;
     server.post(TABLES, new_table("t")).await.expect(200);
     let loaded = server.send("GET", &format!("{TABLES}/t"), &[WANTED], "").await.expect(200);
     let route = loaded["config"]["client.refresh-credentials-endpoint"].as_str().unwrap();
@@ -120,13 +116,20 @@ async fn keys_are_renewed_by_the_route_that_the_config_names() {
     assert!(missing.error().starts_with("404 NoSuchTableException "));
 }
 
-#[tokio::test]
-async fn vended_keys_open_no_catalog() {
-    let server = server().await;
+async fn vended_keys_open_no_catalog(db: Db) {
+    let server = server(db).await;
     server.post(TABLES, new_table("t")).await.expect(200);
     let loaded = server.send("GET", &format!("{TABLES}/t"), &[WANTED], "").await.expect(200);
     let token = loaded["config"]["s3.session-token"].as_str().unwrap();
     let request = http::Request::get("/v1/config").header("authorization", format!("Bearer {token}"));
     let reply = server.raw(request.body(Body::empty()).unwrap()).await;
     assert_eq!(reply.error(), "401 NotAuthorizedException Not authorized");
+}
+
+on_both! {
+    create_load_and_stage_vend_keys_to_those_who_ask,
+    nobody_else_gets_any_part_of_a_key,
+    an_answer_with_keys_is_never_not_modified,
+    keys_are_renewed_by_the_route_that_the_config_names,
+    vended_keys_open_no_catalog,
 }

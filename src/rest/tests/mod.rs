@@ -13,7 +13,7 @@ use crate::{
     auth::{Auth, AuthSettings, NewKey},
     catalog::Caches,
     config::Settings,
-    db::{DatabaseSettings, Db, warehouses::WarehouseRow},
+    db::{Db, testing::on_both, warehouses::WarehouseRow},
     store::{BucketName, Store, StoreSettings},
 };
 use http::StatusCode;
@@ -44,21 +44,21 @@ pub(super) struct Reply {
     pub status: StatusCode,
     pub headers: HeaderMap,
     pub body: Value,
+    pub bytes: bytes::Bytes,
     pub answered: Option<Answered>,
 }
 
 impl Server {
-    pub async fn start() -> Server {
-        Server::start_with(|_| {}).await
+    pub async fn start(db: Db) -> Server {
+        Server::start_with(db, |_| {}).await
     }
 
-    pub async fn start_with(change: impl FnOnce(&mut Settings)) -> Server {
+    pub async fn start_with(db: Db, change: impl FnOnce(&mut Settings)) -> Server {
         let folder = tempfile::tempdir().unwrap();
         let mut settings = Settings::on_free_ports(folder.path());
         settings.warehouse = WAREHOUSE.to_owned();
+        settings.disk_reserve_bytes = 0;
         change(&mut settings);
-        let db = Db::open(&DatabaseSettings::Sqlite { file: folder.path().join("catalog.db") }).await.unwrap();
-        db.migrate().await.unwrap();
         add_warehouse(&db, WAREHOUSE, LOCATION).await;
         let auth_settings = AuthSettings {
             keys_folder: settings.keys_folder(),
@@ -68,10 +68,7 @@ impl Server {
             vended_lifetime_s: settings.vended_lifetime_s,
         };
         let auth = Auth::open(auth_settings, db.clone(), now_ms()).await.unwrap();
-        let store_settings =
-            StoreSettings { small_object_bytes_max: settings.small_object_bytes_max, reserve_bytes: 0 };
-        let store = Store::open(&folder.path().join("store"), store_settings).await.unwrap();
-        store.create_bucket(&BucketName::parse("lake").unwrap(), now_ms()).await.unwrap();
+        let store = open_store(folder.path(), &settings).await;
         let token = auth.issue(KEY, &SECRET.into(), now_ms()).await.unwrap();
         let catalog = Caches::new(settings.metadata_cache_bytes);
         let app = App::new(crate::app::Parts { settings, db, auth, store, catalog });
@@ -83,12 +80,12 @@ impl Server {
         let response = self.router.clone().oneshot(request).await.unwrap();
         let (mut parts, body) = response.into_parts();
         let bytes = body.collect().await.unwrap().to_bytes();
-        let body = match bytes.is_empty() {
+        let body = match bytes.is_empty() || parts.headers.contains_key("content-encoding") {
             true => Value::Null,
             false => serde_json::from_slice(&bytes).expect("every body is JSON"),
         };
         let answered = parts.extensions.remove::<Answered>();
-        Reply { status: parts.status, headers: parts.headers, body, answered }
+        Reply { status: parts.status, headers: parts.headers, body, bytes, answered }
     }
 
     /// With the root's token; `path` starts behind `/v1`.
@@ -127,8 +124,8 @@ impl Server {
         keys
     }
 
-    pub async fn with_namespace(name: &str) -> Server {
-        let server = Server::start().await;
+    pub async fn with_namespace(db: Db, name: &str) -> Server {
+        let server = Server::start(db).await;
         server.post("/namespaces", json!({"namespace": [name]})).await.expect(200);
         server
     }
@@ -159,6 +156,20 @@ impl Reply {
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).map(|value| value.to_str().unwrap())
     }
+}
+
+/// The store with its bucket; the bucket comes first, since a full store takes none.
+async fn open_store(folder: &std::path::Path, settings: &Settings) -> Store {
+    let folder = folder.join("store");
+    let with_reserve =
+        |reserve_bytes| StoreSettings { small_object_bytes_max: settings.small_object_bytes_max, reserve_bytes };
+    let store = Store::open(&folder, with_reserve(0)).await.unwrap();
+    store.create_bucket(&BucketName::parse("lake").unwrap(), now_ms()).await.unwrap();
+    if settings.disk_reserve_bytes == 0 {
+        return store;
+    }
+    store.close().await;
+    Store::open(&folder, with_reserve(settings.disk_reserve_bytes)).await.unwrap()
 }
 
 async fn add_warehouse(db: &Db, name: &str, location: &str) {

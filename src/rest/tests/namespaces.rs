@@ -1,9 +1,8 @@
 use super::*;
 use expect_test::expect;
 
-#[tokio::test]
-async fn names_are_split_before_they_are_decoded() {
-    let server = Server::start().await;
+async fn names_are_split_before_they_are_decoded(db: Db) {
+    let server = Server::start(db).await;
     for (levels, k) in [(json!(["a"]), "1"), (json!(["a", "b"]), "2"), (json!(["a.b"]), "3")] {
         server.post("/namespaces", json!({"namespace": levels, "properties": {"k": k}})).await.expect(200);
     }
@@ -22,9 +21,8 @@ async fn names_are_split_before_they_are_decoded() {
     assert_eq!(listed["identifiers"], json!([{"namespace": ["a", "b"], "name": "t"}]));
 }
 
-#[tokio::test]
-async fn listings_show_one_level() {
-    let server = Server::start().await;
+async fn listings_show_one_level(db: Db) {
+    let server = Server::start(db).await;
     for levels in [json!(["a"]), json!(["a", "b"]), json!(["a", "b", "c"]), json!(["d"])] {
         server.post("/namespaces", json!({"namespace": levels})).await.expect(200);
     }
@@ -42,9 +40,8 @@ async fn listings_show_one_level() {
     expect!["404 NoSuchNamespaceException Namespace does not exist: nope"].assert_eq(&reply.error());
 }
 
-#[tokio::test]
-async fn pages_end_without_an_empty_one() {
-    let server = Server::start().await;
+async fn pages_end_without_an_empty_one(db: Db) {
+    let server = Server::start(db).await;
     for n in 0..4 {
         server.post("/namespaces", json!({"namespace": [format!("n{n}")]})).await.expect(200);
     }
@@ -59,9 +56,8 @@ async fn pages_end_without_an_empty_one() {
     }
 }
 
-#[tokio::test]
-async fn creating_needs_a_parent_and_a_free_name() {
-    let server = Server::start().await;
+async fn creating_needs_a_parent_and_a_free_name(db: Db) {
+    let server = Server::start(db).await;
     let reply = server.post("/namespaces", json!({"namespace": ["x", "y"]})).await;
     expect!["404 NoSuchNamespaceException Namespace does not exist: x"].assert_eq(&reply.error());
     assert_eq!(server.get("/namespaces").await.expect(200)["namespaces"], json!([]));
@@ -71,9 +67,8 @@ async fn creating_needs_a_parent_and_a_free_name() {
     expect!["409 AlreadyExistsException Namespace already exists: a"].assert_eq(&reply.error());
 }
 
-#[tokio::test]
-async fn racing_creates_have_one_winner() {
-    let server = Server::start().await;
+async fn racing_creates_have_one_winner(db: Db) {
+    let server = Server::start(db).await;
     let creates = (0..16).map(|_| server.post("/namespaces", json!({"namespace": ["a"]})));
     let mut statuses: Vec<u16> =
         futures_util::future::join_all(creates).await.iter().map(|reply| reply.status.as_u16()).collect();
@@ -81,9 +76,8 @@ async fn racing_creates_have_one_winner() {
     assert_eq!((statuses[0], statuses[1], statuses[15]), (200, 409, 409));
 }
 
-#[tokio::test]
-async fn properties_are_set_removed_and_reported() {
-    let server = Server::start().await;
+async fn properties_are_set_removed_and_reported(db: Db) {
+    let server = Server::start(db).await;
     server.post("/namespaces", json!({"namespace": ["a"], "properties": {"k": "1"}})).await.expect(200);
     let path = "/namespaces/a/properties";
     let body = server.post(path, json!({"removals": ["k", "gone"], "updates": {"n": "1"}})).await.expect(200);
@@ -96,9 +90,8 @@ async fn properties_are_set_removed_and_reported() {
     expect!["404 NoSuchNamespaceException Namespace does not exist: b"].assert_eq(&reply.error());
 }
 
-#[tokio::test]
-async fn only_empty_namespaces_are_dropped() {
-    let server = Server::start().await;
+async fn only_empty_namespaces_are_dropped(db: Db) {
+    let server = Server::start(db).await;
     server.post("/namespaces", json!({"namespace": ["a"]})).await.expect(200);
     server.post("/namespaces", json!({"namespace": ["a", "b"]})).await.expect(200);
     server.create_table("a%1Fb", "t").await;
@@ -114,11 +107,21 @@ async fn only_empty_namespaces_are_dropped() {
     expect!["404 NoSuchNamespaceException Namespace does not exist: a"].assert_eq(&reply.error());
 }
 
-#[tokio::test]
-async fn existence_is_told_without_a_body() {
-    let server = Server::with_namespace("a").await;
+async fn existence_is_told_without_a_body(db: Db) {
+    let server = Server::with_namespace(db, "a").await;
     let there = server.send("HEAD", "/namespaces/a", &[], "").await;
     assert_eq!((there.status.as_u16(), there.body), (204, Value::Null));
     let missing = server.send("HEAD", "/namespaces/b", &[], "").await;
     assert_eq!((missing.status.as_u16(), missing.body), (404, Value::Null));
+}
+
+on_both! {
+    names_are_split_before_they_are_decoded,
+    listings_show_one_level,
+    pages_end_without_an_empty_one,
+    creating_needs_a_parent_and_a_free_name,
+    racing_creates_have_one_winner,
+    properties_are_set_removed_and_reported,
+    only_empty_namespaces_are_dropped,
+    existence_is_told_without_a_body,
 }

@@ -4,9 +4,8 @@ use super::*;
 use crate::rest::route::ENDPOINTS;
 use expect_test::expect;
 
-#[tokio::test]
-async fn every_route_but_tokens_wants_a_valid_bearer() {
-    let server = Server::start().await;
+async fn every_route_but_tokens_wants_a_valid_bearer(db: Db) {
+    let server = Server::start(db).await;
     for endpoint in &ENDPOINTS {
         if endpoint.name == "getToken" {
             continue;
@@ -31,9 +30,8 @@ async fn every_route_but_tokens_wants_a_valid_bearer() {
     }
 }
 
-#[tokio::test]
-async fn what_is_not_served_is_refused_in_the_same_shape() {
-    let server = Server::start().await;
+async fn what_is_not_served_is_refused_in_the_same_shape(db: Db) {
+    let server = Server::start(db).await;
     let reply = server.get("/lakehouse/namespaces/a/views").await;
     expect!["404 NotFoundException no such route: GET /v1/lakehouse/namespaces/a/views"].assert_eq(&reply.error());
     let reply = server.send("PUT", "/config", &[], "").await;
@@ -46,9 +44,8 @@ async fn what_is_not_served_is_refused_in_the_same_shape() {
     assert_eq!(server.get("/namespaces//tables").await.status, 400);
 }
 
-#[tokio::test]
-async fn answers_say_what_was_asked_and_by_whom() {
-    let server = Server::start().await;
+async fn answers_say_what_was_asked_and_by_whom(db: Db) {
+    let server = Server::start(db).await;
     let answered = server.get("/namespaces").await.answered.unwrap();
     assert_eq!(answered.operation, "listNamespaces");
     assert!(answered.principal.is_some());
@@ -56,9 +53,8 @@ async fn answers_say_what_was_asked_and_by_whom() {
     assert_eq!((answered.operation, answered.principal), ("unknown", None));
 }
 
-#[tokio::test]
-async fn malformed_bodies_are_refused_and_the_server_lives() {
-    let server = Server::with_namespace("n").await;
+async fn malformed_bodies_are_refused_and_the_server_lives(db: Db) {
+    let server = Server::with_namespace(db, "n").await;
     let deep = format!("{{\"namespace\":[\"x\"],\"properties\":{}{}}}", "[".repeat(100_000), "]".repeat(100_000));
     let deep_table = format!("{{\"name\":\"t\",\"schema\":{}", "{\"a\":".repeat(100_000));
     for (path, body) in [
@@ -86,9 +82,8 @@ async fn malformed_bodies_are_refused_and_the_server_lives() {
     assert_eq!(server.get("/namespaces/n/tables").await.expect(200)["identifiers"], json!([]));
 }
 
-#[tokio::test]
-async fn bodies_are_bounded_whether_or_not_they_say_their_length() {
-    let server = Server::start_with(|settings| settings.body_bytes_max = 1_000).await;
+async fn bodies_are_bounded_whether_or_not_they_say_their_length(db: Db) {
+    let server = Server::start_with(db, |settings| settings.body_bytes_max = 1_000).await;
     let body = format!("{{\"namespace\":[\"x\"],\"x\":\"{}\"}}", "y".repeat(1_000));
     let told = server.send("POST", "/namespaces", &[("content-length", "1030")], body.clone()).await;
     expect!["413 BadRequestException the request's body is larger than 1000 bytes"].assert_eq(&told.error());
@@ -100,16 +95,14 @@ async fn bodies_are_bounded_whether_or_not_they_say_their_length() {
     expect!["400 BadRequestException the request's body broke off"].assert_eq(&broken.error());
 }
 
-#[tokio::test]
-async fn unknown_fields_and_content_types_are_no_matter() {
-    let server = Server::start().await;
+async fn unknown_fields_and_content_types_are_no_matter(db: Db) {
+    let server = Server::start(db).await;
     let body = json!({"namespace": ["a"], "comment": {"x": [1]}, "properties": null}).to_string();
     server.send("POST", "/namespaces", &[("content-type", "text/plain")], body).await.expect(200);
 }
 
-#[tokio::test]
-async fn config_names_the_prefix_and_exactly_what_is_served() {
-    let server = Server::start().await;
+async fn config_names_the_prefix_and_exactly_what_is_served(db: Db) {
+    let server = Server::start(db).await;
     add_warehouse(&server.app.db, "team a/prod", "s3://lake/prod").await;
     let config = server.get("/config").await.expect(200);
     assert_eq!(config["overrides"], json!({"prefix": "lakehouse"}));
@@ -130,4 +123,14 @@ async fn config_names_the_prefix_and_exactly_what_is_served() {
     let reply = server.get("/config?warehouse=nope").await;
     expect!["404 NoSuchWarehouseException Warehouse does not exist: nope"].assert_eq(&reply.error());
     assert_eq!(server.get("/config?warehouse=s3://nope").await.status, 404);
+}
+
+on_both! {
+    every_route_but_tokens_wants_a_valid_bearer,
+    what_is_not_served_is_refused_in_the_same_shape,
+    answers_say_what_was_asked_and_by_whom,
+    malformed_bodies_are_refused_and_the_server_lives,
+    bodies_are_bounded_whether_or_not_they_say_their_length,
+    unknown_fields_and_content_types_are_no_matter,
+    config_names_the_prefix_and_exactly_what_is_served,
 }

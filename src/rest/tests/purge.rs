@@ -53,9 +53,8 @@ async fn location(server: &Server, name: &str) -> String {
     table["metadata"]["location"].as_str().unwrap().to_owned()
 }
 
-#[tokio::test]
-async fn a_purge_leaves_nothing_behind() {
-    let server = Server::with_namespace("n").await;
+async fn a_purge_leaves_nothing_behind(db: Db) {
+    let server = Server::with_namespace(db, "n").await;
     server.create_table("n", "t").await;
     let place = location(&server, "t").await;
     write_snapshot(&server, "t", 1, &[format!("{place}/data/a.parquet"), format!("{place}/data/d=1/b c.parquet")])
@@ -86,9 +85,8 @@ async fn a_purge_leaves_nothing_behind() {
     assert_eq!(crate::db::tables::history(&server.app.db, row_id).await.unwrap(), []);
 }
 
-#[tokio::test]
-async fn a_purge_cut_short_starts_over() {
-    let server = Server::with_namespace("n").await;
+async fn a_purge_cut_short_starts_over(db: Db) {
+    let server = Server::with_namespace(db, "n").await;
     server.create_table("n", "t").await;
     let place = location(&server, "t").await;
     write_snapshot(&server, "t", 1, &[format!("{place}/data/a"), format!("{place}/data/b")]).await;
@@ -111,9 +109,8 @@ async fn a_purge_cut_short_starts_over() {
     assert_eq!(server.keys("").await, left);
 }
 
-#[tokio::test]
-async fn hostile_metadata_reaches_no_neighbour() {
-    let server = Server::with_namespace("n").await;
+async fn hostile_metadata_reaches_no_neighbour(db: Db) {
+    let server = Server::with_namespace(db, "n").await;
     server.create_table("n", "victim").await;
     server.create_table("n", "t").await;
     let (victim, place) = (location(&server, "victim").await, location(&server, "t").await);
@@ -154,9 +151,8 @@ async fn hostile_metadata_reaches_no_neighbour() {
     assert_eq!(server.keys("wh/loose").await.len() + server.keys("outside").await.len(), 2);
 }
 
-#[tokio::test]
-async fn broken_manifests_do_not_stop_a_purge() {
-    let server = Server::with_namespace("n").await;
+async fn broken_manifests_do_not_stop_a_purge(db: Db) {
+    let server = Server::with_namespace(db, "n").await;
     server.create_table("n", "t").await;
     let place = location(&server, "t").await;
     put(&server, &format!("{place}/metadata/list.avro"), b"not avro".to_vec()).await;
@@ -166,9 +162,8 @@ async fn broken_manifests_do_not_stop_a_purge() {
     assert_eq!(server.keys("").await, Vec::<String>::new());
 }
 
-#[tokio::test]
-async fn a_folder_that_another_table_took_over_is_left_alone() {
-    let server = Server::with_namespace("n").await;
+async fn a_folder_that_another_table_took_over_is_left_alone(db: Db) {
+    let server = Server::with_namespace(db, "n").await;
     let mut table = new_table("t");
     table["location"] = json!("s3://lake/wh/shared");
     server.post(TABLES, table.clone()).await.expect(200);
@@ -181,9 +176,8 @@ async fn a_folder_that_another_table_took_over_is_left_alone() {
     server.get(&format!("{TABLES}/t")).await.expect(200);
 }
 
-#[tokio::test]
-async fn a_table_whose_files_are_shared_is_not_purged() {
-    let server = Server::with_namespace("n").await;
+async fn a_table_whose_files_are_shared_is_not_purged(db: Db) {
+    let server = Server::with_namespace(db, "n").await;
     let mut table = new_table("t");
     table["properties"] = json!({"gc.enabled": "false"});
     server.post(TABLES, table).await.expect(200);
@@ -195,9 +189,8 @@ async fn a_table_whose_files_are_shared_is_not_purged() {
     assert_eq!(server.keys("wh/").await.len(), 1);
 }
 
-#[tokio::test]
-async fn the_worker_is_woken_by_a_purge_and_ends_when_told() {
-    let server = Server::with_namespace("n").await;
+async fn the_worker_is_woken_by_a_purge_and_ends_when_told(db: Db) {
+    let server = Server::with_namespace(db, "n").await;
     let stop = CancellationToken::new();
     let worker = crate::jobs::spawn(server.app.clone(), stop.clone());
     server.create_table("n", "t").await;
@@ -212,10 +205,9 @@ async fn the_worker_is_woken_by_a_purge_and_ends_when_told() {
     tokio::time::timeout(std::time::Duration::from_secs(10), worker).await.unwrap().unwrap();
 }
 
-#[tokio::test]
-async fn the_reaper_takes_only_our_own_old_and_unrecorded_files() {
+async fn the_reaper_takes_only_our_own_old_and_unrecorded_files(db: Db) {
     const HOUR_MS: i64 = 3_600_000;
-    let server = Server::with_namespace("n").await;
+    let server = Server::with_namespace(db, "n").await;
     server.create_table("n", "kept").await;
     server.create_table("n", "dropped").await;
     let place = location(&server, "kept").await;
@@ -242,4 +234,15 @@ async fn the_reaper_takes_only_our_own_old_and_unrecorded_files() {
     let after = server.keys("").await;
     let orphan = orphan.strip_prefix("s3://lake/").unwrap();
     assert_eq!(before.iter().filter(|key| !after.contains(key)).collect::<Vec<_>>(), [orphan]);
+}
+
+on_both! {
+    a_purge_leaves_nothing_behind,
+    a_purge_cut_short_starts_over,
+    hostile_metadata_reaches_no_neighbour,
+    broken_manifests_do_not_stop_a_purge,
+    a_folder_that_another_table_took_over_is_left_alone,
+    a_table_whose_files_are_shared_is_not_purged,
+    the_worker_is_woken_by_a_purge_and_ends_when_told,
+    the_reaper_takes_only_our_own_old_and_unrecorded_files,
 }

@@ -36,9 +36,8 @@ async fn works(server: &Server, reply: Reply) {
     server.raw(request.body(Body::empty()).unwrap()).await.expect(200);
 }
 
-#[tokio::test]
-async fn client_credentials_come_by_form_or_by_header() {
-    let server = Server::start().await;
+async fn client_credentials_come_by_form_or_by_header(db: Db) {
+    let server = Server::start(db).await;
     let form = "grant_type=client_credentials&client_id=AKIATEST&client_secret=s3cret%3Awith%2Bodd%25characters";
     let reply = token(&server, &[FORM], &format!("{form}&scope=catalog")).await;
     assert_eq!(reply.body["scope"], "catalog");
@@ -58,9 +57,8 @@ async fn client_credentials_come_by_form_or_by_header() {
     works(&server, token(&server, &trino, form).await).await;
 }
 
-#[tokio::test]
-async fn a_valid_token_is_exchanged_and_an_expired_one_with_credentials() {
-    let server = Server::start().await;
+async fn a_valid_token_is_exchanged_and_an_expired_one_with_credentials(db: Db) {
+    let server = Server::start(db).await;
     let old = &server.token;
     let form = format!("{EXCHANGE}&subject_token={old}&subject_token_type={ACCESS_TOKEN}&scope=catalog");
     let header = format!("Bearer {old}");
@@ -72,9 +70,8 @@ async fn a_valid_token_is_exchanged_and_an_expired_one_with_credentials() {
     works(&server, token(&server, &[FORM, ("authorization", &raw)], &expired).await).await;
 }
 
-#[tokio::test]
-async fn refusals_have_the_shape_of_oauth() {
-    let server = Server::start().await;
+async fn refusals_have_the_shape_of_oauth(db: Db) {
+    let server = Server::start(db).await;
     let wrong = "grant_type=client_credentials&client_id=AKIATEST&client_secret=x";
     let right = "grant_type=client_credentials&client_id=AKIATEST&client_secret=s3cret%3Awith%2Bodd%25characters";
     let json = ("content-type", "application/json");
@@ -99,4 +96,10 @@ async fn refusals_have_the_shape_of_oauth() {
         assert_eq!(reply.header("www-authenticate").is_some(), reply.status == 401);
         assert!(!reply.body.to_string().contains("s3cret"));
     }
+}
+
+on_both! {
+    client_credentials_come_by_form_or_by_header,
+    a_valid_token_is_exchanged_and_an_expired_one_with_credentials,
+    refusals_have_the_shape_of_oauth,
 }

@@ -7,6 +7,7 @@ import sys
 from datetime import date
 
 import pyarrow as pa
+from duckdb_catalog import attach
 from pyiceberg.exceptions import NamespaceAlreadyExistsError, NoSuchTableError, TableAlreadyExistsError
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
@@ -122,6 +123,16 @@ class Story:
         self.catalog.rename_table("lakehouse.orders", NAME)
         same(self.rows(), before)
 
+    def printed_snippet(self):
+        snippet = self.server.connect("pyiceberg", "--format", "python")
+        names = {}
+        exec(snippet, names)
+        same(names["catalog"].load_table(NAME).scan().to_arrow().num_rows, len(self.rows()))
+
+    def duckdb_reads_the_same(self):
+        connection, catalog = attach(self.server)
+        same(connection.execute(f"SELECT * FROM {catalog}.{NAME} ORDER BY order_id").fetchall(), self.rows())
+
     def purge(self):
         location = self.table().location()
 
@@ -151,6 +162,8 @@ class Story:
             ("an earlier snapshot reads the earlier rows", self.travel),
             ("a stale writer loses nothing", self.stale_writer),
             ("rename", self.rename),
+            ("the printed snippet runs", self.printed_snippet),
+            ("duckdb, attached by what connect prints, reads the same rows", self.duckdb_reads_the_same),
             ("purge leaves no object", self.purge),
             ("drop namespace", self.drop_namespace),
         ]

@@ -7,5 +7,5 @@ here=$(cd "$(dirname "$0")" && pwd)
 . "$here/../../support/tools.sh"
 JAVA_HOME=$(java_home) || exit 1
 bin=$(python_env engines "$here/../requirements.txt") || exit 1
-export JAVA_HOME PYTHONPATH=$here/../lib PYTHONDONTWRITEBYTECODE=1
+export JAVA_HOME PATH=$bin:$PATH PYTHONPATH=$here/../lib PYTHONDONTWRITEBYTECODE=1
 exec "$bin/python" "$here/sales.py" "$@"

@@ -7,6 +7,7 @@ the catalog's address and a credential. Storage keys, endpoint and region come v
 import logging
 import multiprocessing
 import os
+import subprocess
 import sys
 from datetime import date
 
@@ -145,6 +146,14 @@ class Story:
         frame = load(self.server).load_table("lakehouse.sales").scan().to_pandas().sort_values("order_id")
         same(list(frame.itertuples(index=False, name=None)), LEFT)
 
+    def printed_command(self):
+        """In a Spark of its own: the command as printed, with a statement to run behind it."""
+        machine = " ".join(f"--conf {key}={value}" for key, value in MACHINE.items())
+        statement = "SELECT order_id, amount FROM lakehouse.sales ORDER BY order_id"
+        command = f"{self.server.connect('spark').rstrip()} {machine} -e '{statement}'"
+        spark = subprocess.run(["bash", "-c", command], cwd=self.server.folder, capture_output=True, text=True)
+        same((spark.returncode, spark.stdout.split()), (0, ["1001", "300.0", "1003", "99.95"]))
+
     def purge(self, name):
         table = f"{self.catalog}.lakehouse.{name}"
         location = self.location(table)
@@ -169,6 +178,7 @@ class Story:
             ("timestamp as of", self.timestamp_as_of),
             ("create table as select", self.create_table_as_select),
             ("pyiceberg reads the same rows into pandas", self.pyiceberg_reads_the_same),
+            ("the printed command runs", self.printed_command),
             ("drop purge of the selected copy leaves no object", lambda: self.purge("totals")),
             ("drop purge leaves no object", lambda: self.purge("sales")),
             ("drop namespace", lambda: self.sql(f"DROP NAMESPACE {self.catalog}.lakehouse")),
