@@ -81,7 +81,7 @@ async fn request_id_is_echoed_and_logged() {
         log.lines().find(|line| line.contains("tide-42")).unwrap_or_else(|| panic!("no line of the request in\n{log}"));
     let line: Value = serde_json::from_str(line).expect("a line is JSON");
     let text = line.to_string();
-    for told in ["list_namespaces", "200", "root"] {
+    for told in ["listNamespaces", "200", "root"] {
         assert!(text.contains(told), "no {told} in {text}");
     }
 }
