@@ -1,1 +1,77 @@
 //! Our own HTTP API under `/api/v1`: access keys, warehouses, everything the Iceberg protocol has no route for.
+//!
+//! Same manners as the Iceberg protocol: a bearer token on every route, JSON both ways, errors in its wrapper.
+
+mod error;
+mod keys;
+
+use crate::{
+    app::{App, now_ms},
+    auth::{
+        Caller,
+        grants::{Action, Resource},
+    },
+    telemetry::Answered,
+};
+use axum::{
+    Router,
+    extract::DefaultBodyLimit,
+    response::{IntoResponse, Response},
+};
+use error::Error;
+use http::{HeaderMap, header};
+use utoipa::{
+    Modify, OpenApi,
+    openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme},
+};
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+/// Largest body of a request. Bytes.
+const BODY_BYTES_MAX: usize = 64 << 10;
+
+pub fn router(app: App) -> Router {
+    let (router, _) = described().split_for_parts();
+    router.layer(DefaultBodyLimit::max(BODY_BYTES_MAX)).with_state(app)
+}
+
+/// The OpenAPI document of these routes.
+pub fn openapi() -> utoipa::openapi::OpenApi {
+    described().split_for_parts().1
+}
+
+fn described() -> OpenApiRouter<App> {
+    OpenApiRouter::with_openapi(Document::openapi())
+        .routes(routes!(keys::list_keys, keys::create_key))
+        .routes(routes!(keys::delete_key))
+}
+
+#[derive(OpenApi)]
+#[openapi(info(title = "Tidewater"), modifiers(&BearerScheme))]
+struct Document;
+
+struct BearerScheme;
+
+impl Modify for BearerScheme {
+    fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
+        let scheme = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
+        document.components.get_or_insert_default().add_security_scheme("bearer", SecurityScheme::Http(scheme));
+    }
+}
+
+/// The caller of a request, allowed to use this API.
+async fn authenticate(app: &App, headers: &HeaderMap) -> Result<Caller, Error> {
+    let token = headers.get(header::AUTHORIZATION).and_then(|value| {
+        let (scheme, token) = value.to_str().ok()?.split_once(' ')?;
+        scheme.eq_ignore_ascii_case("bearer").then_some(token.trim())
+    });
+    let caller = app.auth.verify_bearer(token.ok_or(Error::Unauthenticated)?, now_ms()).await?;
+    if caller.may(Action::Catalog, Resource::Server) { Ok(caller) } else { Err(Error::Forbidden) }
+}
+
+/// An answer that says who asked for what.
+fn answered(operation: &'static str, caller: Option<&Caller>, result: Result<impl IntoResponse, Error>) -> Response {
+    let principal = caller.map(|caller| caller.principal.clone());
+    let mut response = result.map_or_else(IntoResponse::into_response, IntoResponse::into_response);
+    response.extensions_mut().insert(Answered { operation, principal });
+    response
+}

@@ -1,16 +1,49 @@
 //! Who is asking: access keys, bearer tokens, vended keys, and the one function that says what they may do.
+//!
+//! An access key (id, secret) is an OAuth2 client on the catalog and a SigV4 key on S3. Bearer tokens and vended keys
+//! are signed statements that name the access key behind them: nothing stores them, and they end with their key.
+//! Reading a credential out of a request is `rest`'s and `s3`'s.
 
+mod access_keys;
+mod bearer;
 pub mod grants;
+mod key_file;
+mod master_key;
+pub mod root_key;
+mod vended;
 
-use secrecy::SecretString;
-use std::sync::Arc;
+use crate::db::Db;
+use access_keys::{AccessKey, AccessKeys};
+use aws_lc_rs::{constant_time, digest};
+use bearer::{Bearers, Claims};
+use quick_cache::sync::Cache;
+use secrecy::{ExposeSecret, SecretString};
+use std::{path::PathBuf, sync::Arc};
+use vended::{Statement, Vending};
+
+pub use access_keys::{FRESH_MS, NewKey};
+pub use bearer::LEEWAY_S;
+pub use master_key::MasterKey;
+
+/// Verified bearers and session tokens remembered at most, each. Some 600 bytes apiece.
+const VERIFIED_MAX: usize = 10_000;
+/// Characters of a principal's name at most.
+pub const PRINCIPAL_CHARS_MAX: usize = 128;
 
 /// Someone whose credential was checked.
 #[derive(Debug, Clone)]
 pub struct Caller {
     /// Shown in logs and the audit trail; never a secret.
     pub principal: Arc<str>,
+    /// The access key behind the credential: whatever is made for the caller ends with it.
+    pub access_key_id: Arc<str>,
     pub authority: grants::Authority,
+}
+
+impl Caller {
+    pub fn may(&self, action: grants::Action, resource: grants::Resource<'_>) -> bool {
+        grants::allows(&self.authority, action, resource)
+    }
 }
 
 /// The caller's credential is missing, wrong, expired or revoked. Which one is never told on the catalog; S3 clients
@@ -30,6 +63,32 @@ pub enum Error {
     Unauthenticated(#[from] Unauthenticated),
     #[error("catalog database failed")]
     Database(#[source] sqlx::Error),
+}
+
+/// Why the keys a server stands on cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    #[error("key file {} failed", path.display())]
+    File { path: PathBuf, source: std::io::Error },
+    #[error("key file {} must hold {expected}", path.display())]
+    Malformed { path: PathBuf, expected: &'static str },
+    #[error(
+        "the catalog database holds access keys sealed under another master key: give the one it was made with, the \
+         same to every replica (setting master_key)"
+    )]
+    MasterKeyMismatch,
+    #[error("catalog database failed")]
+    Database(#[source] sqlx::Error),
+}
+
+/// What [`Auth::open`] needs to know.
+pub struct AuthSettings {
+    /// Holds `master` and `root` where settings do not give them.
+    pub keys_folder: PathBuf,
+    pub master_key: Option<MasterKey>,
+    pub root_key: Option<NewKey>,
+    pub token_lifetime_s: u64,
+    pub vended_lifetime_s: u64,
 }
 
 /// A bearer token as the token endpoint answers it.
@@ -52,34 +111,228 @@ pub struct VendedKeys {
     pub expires_at_ms: i64,
 }
 
+/// An access key as lists show it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyInfo {
+    pub id: String,
+    pub principal: String,
+    pub created_at_ms: i64,
+    pub expires_at_ms: Option<i64>,
+}
+
+/// What became of a key to be deleted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Delete {
+    Done,
+    Missing,
+    /// The root key in use: it would be back at the next start, and nobody could log in until then.
+    Root,
+}
+
 /// Checks and issues credentials. Cheap to clone.
 #[derive(Clone)]
 pub struct Auth(Arc<Inner>);
-struct Inner {}
+
+struct Inner {
+    access_keys: AccessKeys,
+    bearers: Bearers,
+    vending: Vending,
+    verified_bearers: Cache<Box<str>, Claims>,
+    verified_sessions: Cache<Box<str>, Session>,
+    /// Compared with when an id is unknown, so that it costs what a known one does.
+    decoy: SecretString,
+    root_id: String,
+    root_place: root_key::Place,
+    token_lifetime_s: u64,
+    vended_lifetime_s: u64,
+}
+
+/// A session token whose signature was checked.
+#[derive(Clone)]
+struct Session {
+    key_id: Arc<str>,
+    access_key_id: Arc<str>,
+    scope: Arc<grants::Scope>,
+    secret: SecretString,
+    expires_at_ms: i64,
+}
 
 impl Auth {
+    /// Loads or makes master key and root key. `db` must be migrated.
+    ///
+    /// # Errors
+    /// When a key file or the database fails, or the database was sealed under another master key.
+    pub async fn open(settings: AuthSettings, db: Db, now_ms: i64) -> Result<Auth, StartError> {
+        let master_key = match settings.master_key {
+            Some(master_key) => master_key,
+            None => MasterKey::load_or_make(&settings.keys_folder)?,
+        };
+        let access_keys = AccessKeys::new(db, master_key.derive_seal("access-keys"));
+        let (root_id, root_place) =
+            root_key::establish(&access_keys, &settings.keys_folder, settings.root_key, now_ms).await?;
+        Ok(Auth(Arc::new(Inner {
+            access_keys,
+            bearers: Bearers::new(&master_key),
+            vending: Vending::new(&master_key),
+            verified_bearers: Cache::new(VERIFIED_MAX),
+            verified_sessions: Cache::new(VERIFIED_MAX),
+            decoy: NewKey::make().secret,
+            root_id,
+            root_place,
+            token_lifetime_s: settings.token_lifetime_s,
+            vended_lifetime_s: settings.vended_lifetime_s,
+        })))
+    }
+
+    /// The root key's id, and where its secret is.
+    pub fn root_key(&self) -> (&str, &root_key::Place) {
+        (&self.0.root_id, &self.0.root_place)
+    }
+
     /// OAuth2 client credentials: the access key's id and secret.
-    pub async fn issue(&self, _access_key_id: &str, _secret: &SecretString, _now_ms: i64) -> Result<Token, Error> {
-        todo!()
+    pub async fn issue(&self, access_key_id: &str, secret: &SecretString, now_ms: i64) -> Result<Token, Error> {
+        let key = self.0.access_keys.find(access_key_id, now_ms).await.map_err(Error::Database)?;
+        let expected = key.as_ref().map_or(&self.0.decoy, |key| &key.secret);
+        let same = are_equal(secret, expected);
+        match key {
+            Some(key) if same => Ok(self.token(&key, now_ms)),
+            _ => Err(Unauthenticated::Invalid.into()),
+        }
     }
+
     /// RFC 8693 exchange of a still valid token of ours for a fresh one.
-    pub async fn exchange(&self, _subject_token: &str, _now_ms: i64) -> Result<Token, Error> {
-        todo!()
+    pub async fn exchange(&self, subject_token: &str, now_ms: i64) -> Result<Token, Error> {
+        let key = self.bearer_key(subject_token, now_ms).await?;
+        Ok(self.token(&key, now_ms))
     }
-    pub async fn verify_bearer(&self, _token: &str, _now_ms: i64) -> Result<Caller, Error> {
-        todo!()
+
+    fn token(&self, key: &AccessKey, now_ms: i64) -> Token {
+        let expires_in_s = self.0.token_lifetime_s;
+        Token { access_token: self.0.bearers.issue(&key.id, now_ms, expires_in_s).into(), expires_in_s }
     }
+
+    /// # Errors
+    /// `Unauthenticated` when the token is not ours, has expired, or its access key is gone.
+    pub async fn verify_bearer(&self, token: &str, now_ms: i64) -> Result<Caller, Error> {
+        let key = self.bearer_key(token, now_ms).await?;
+        Ok(full_caller(&key))
+    }
+
+    async fn bearer_key(&self, token: &str, now_ms: i64) -> Result<Arc<AccessKey>, Error> {
+        let claims = match self.0.verified_bearers.get(token) {
+            Some(claims) if claims.is_expired(now_ms) => {
+                self.0.verified_bearers.remove(token);
+                return Err(Unauthenticated::Expired.into());
+            }
+            Some(claims) => claims,
+            None => {
+                let claims = self.0.bearers.verify(token, now_ms)?;
+                self.0.verified_bearers.insert(token.into(), claims.clone());
+                claims
+            }
+        };
+        let key = self.0.access_keys.find(&claims.sub, now_ms).await.map_err(Error::Database)?;
+        key.ok_or(Unauthenticated::Invalid.into())
+    }
+
     /// For SigV4: an access key (no session token), or a vended key with its session token.
+    ///
+    /// # Errors
+    /// `Expired` when the vended key's time has passed, `Invalid` when there is no such key or its access key is gone.
     pub async fn signing_identity(
         &self,
-        _access_key_id: &str,
-        _session_token: Option<&str>,
-        _now_ms: i64,
+        access_key_id: &str,
+        session_token: Option<&str>,
+        now_ms: i64,
     ) -> Result<SigningIdentity, Error> {
-        todo!()
+        let Some(session_token) = session_token else {
+            let key = self.0.access_keys.find(access_key_id, now_ms).await.map_err(Error::Database)?;
+            let key = key.ok_or(Unauthenticated::Invalid)?;
+            return Ok(SigningIdentity { secret: key.secret.clone(), caller: full_caller(&key) });
+        };
+        let session = self.session(access_key_id, session_token, now_ms)?;
+        let parent = self.0.access_keys.find(&session.access_key_id, now_ms).await.map_err(Error::Database)?;
+        let parent = parent.ok_or(Unauthenticated::Invalid)?;
+        let caller = Caller {
+            principal: parent.principal.clone(),
+            access_key_id: parent.id.clone(),
+            authority: grants::Authority::Scoped(session.scope),
+        };
+        Ok(SigningIdentity { secret: session.secret, caller })
     }
+
+    fn session(&self, key_id: &str, token: &str, now_ms: i64) -> Result<Session, Unauthenticated> {
+        if let Some(session) = self.0.verified_sessions.get(token) {
+            if *session.key_id != *key_id {
+                return Err(Unauthenticated::Invalid);
+            }
+            if now_ms >= session.expires_at_ms {
+                self.0.verified_sessions.remove(token);
+                return Err(Unauthenticated::Expired);
+            }
+            return Ok(session);
+        }
+        let (statement, secret) = self.0.vending.verify(key_id, token, now_ms)?;
+        let session = Session {
+            key_id: key_id.into(),
+            access_key_id: statement.access_key_id.into(),
+            scope: Arc::new(statement.scope),
+            secret,
+            expires_at_ms: statement.expires_at_ms,
+        };
+        self.0.verified_sessions.insert(token.into(), session.clone());
+        Ok(session)
+    }
+
     /// Makes keys for `caller`, limited to `scope`, without storing anything.
-    pub fn vend(&self, _caller: &Caller, _scope: grants::Scope, _now_ms: i64) -> VendedKeys {
-        todo!()
+    pub fn vend(&self, caller: &Caller, scope: grants::Scope, now_ms: i64) -> VendedKeys {
+        let lifetime_ms = i64::try_from(self.0.vended_lifetime_s.saturating_mul(1000)).unwrap_or(i64::MAX);
+        self.0.vending.keys(&Statement {
+            access_key_id: caller.access_key_id.as_ref().to_owned(),
+            scope,
+            expires_at_ms: now_ms.saturating_add(lifetime_ms),
+        })
+    }
+
+    /// Makes and stores a key for `principal`; its secret is never shown again.
+    pub async fn create_key(&self, principal: &str, expires_at_ms: Option<i64>, now_ms: i64) -> Result<NewKey, Error> {
+        let key = NewKey::make();
+        let created = self.0.access_keys.create(&key, principal, expires_at_ms, now_ms).await;
+        assert!(created.map_err(Error::Database)?, "an id of 90 fresh random bits was taken: randomness is broken");
+        Ok(key)
+    }
+
+    /// All keys in id order, without their secrets.
+    pub async fn list_keys(&self) -> Result<Vec<KeyInfo>, Error> {
+        let rows = self.0.access_keys.list().await.map_err(Error::Database)?;
+        let info = |row: crate::db::keys::AccessKeyRow| KeyInfo {
+            id: row.id,
+            principal: row.principal,
+            created_at_ms: row.created_at_ms,
+            expires_at_ms: row.expires_at_ms,
+        };
+        Ok(rows.into_iter().map(info).collect())
+    }
+
+    /// Revokes a key and whatever was issued or vended on it: at once here, within [`FRESH_MS`] on other replicas.
+    pub async fn delete_key(&self, id: &str) -> Result<Delete, Error> {
+        if id == self.0.root_id {
+            return Ok(Delete::Root);
+        }
+        let deleted = self.0.access_keys.delete(id).await.map_err(Error::Database)?;
+        Ok(if deleted { Delete::Done } else { Delete::Missing })
     }
 }
+
+fn full_caller(key: &AccessKey) -> Caller {
+    Caller { principal: key.principal.clone(), access_key_id: key.id.clone(), authority: grants::Authority::Full }
+}
+
+/// Takes the same time wherever the two differ, in length too.
+fn are_equal(one: &SecretString, other: &SecretString) -> bool {
+    let digest = |secret: &SecretString| digest::digest(&digest::SHA256, secret.expose_secret().as_bytes());
+    constant_time::verify_slices_are_equal(digest(one).as_ref(), digest(other).as_ref()).is_ok()
+}
+
+#[cfg(test)]
+mod tests;

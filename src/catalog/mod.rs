@@ -1,4 +1,70 @@
 //! Use cases of the catalog without HTTP: each public function takes a caller and authorises first.
+//!
+//! Order inside each: read, authorise, decide, write, publish. Exactly one statement publishes. Statements are in `db/`,
+//! rules of the table format in `iceberg/`, the protocol in `rest/`.
 
-/// What the catalog keeps in memory: only what cannot go stale.
-pub struct Caches {}
+pub mod commit;
+pub mod create;
+pub mod credentials;
+pub mod deflated;
+pub mod document;
+pub mod error;
+pub mod files;
+pub mod location;
+pub mod namespaces;
+pub(crate) mod publish;
+pub mod purge;
+pub mod queue;
+pub mod tables;
+pub mod warehouses;
+
+pub use crate::db::Page;
+pub use error::{Error, Result};
+
+use crate::{
+    auth::{
+        Caller,
+        grants::{self, Action, Resource},
+    },
+    iceberg::ident::TableIdent,
+};
+use uuid::Uuid;
+
+/// What the catalog keeps in memory: contents of immutable files, rows that never change, and who waits for what.
+/// Nothing here can go stale; all of it is bounded.
+pub struct Caches {
+    pub(crate) documents: document::Documents,
+    pub(crate) warehouses: warehouses::Warehouses,
+    /// Commits by warehouse and name.
+    pub(crate) commits: queue::Queues<(Uuid, TableIdent)>,
+    /// Told when a job was enqueued, so that the worker need not wait for its next look.
+    pub(crate) jobs_due: tokio::sync::Notify,
+    #[cfg(test)]
+    pub(crate) faults: publish::faults::Faults,
+}
+
+impl Caches {
+    /// `metadata_bytes_max` bounds what cached table metadata may take.
+    pub fn new(metadata_bytes_max: u64) -> Caches {
+        Caches {
+            documents: document::Documents::new(metadata_bytes_max),
+            warehouses: warehouses::Warehouses::default(),
+            commits: queue::Queues::default(),
+            jobs_due: tokio::sync::Notify::new(),
+            #[cfg(test)]
+            faults: publish::faults::Faults::default(),
+        }
+    }
+}
+
+/// Whether the caller may use the catalog at all.
+///
+/// # Errors
+/// `Error::Forbidden` for callers whose credential is for objects only.
+pub fn authorise(caller: &Caller) -> Result<()> {
+    if grants::allows(&caller.authority, Action::Catalog, Resource::Server) {
+        Ok(())
+    } else {
+        Err(Error::Forbidden("this credential does not open the catalog".to_owned()))
+    }
+}

@@ -4,8 +4,21 @@
 //! on, raises the revision and records the new location in the table's commit history, in one transaction; so a
 //! pointer moves only from the file its requirements were checked against, and history is a chain.
 
-use super::{Db, Page, jobs::NewJob};
+pub(in crate::db) mod history;
+pub(in crate::db) mod occupy;
+
+pub use history::{
+    HistoryRow, Settled, Swap, Swapped, forget_history, history, is_recorded, settle, settle_create, swap,
+};
+pub use occupy::{Create, NewTable, Rename, create, drop, rename};
+
+use super::{
+    Db, Page, locations, namespaces,
+    pointers::Lookup,
+    statement::{Arms, values},
+};
 use crate::iceberg::ident::{Namespace, TableIdent};
+use sqlx::{PgExecutor, SqliteExecutor};
 use uuid::Uuid;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,14 +27,42 @@ pub enum Kind {
     View,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+impl Kind {
+    fn as_str(self) -> &'static str {
+        match self {
+            Kind::Table => "table",
+            Kind::View => "view",
+        }
+    }
+}
+
+impl TryFrom<String> for Kind {
+    type Error = UnknownKind;
+
+    fn try_from(kind: String) -> Result<Kind, UnknownKind> {
+        match kind.as_str() {
+            "table" => Ok(Kind::Table),
+            "view" => Ok(Kind::View),
+            _ => Err(UnknownKind(kind)),
+        }
+    }
+}
+
+/// A row of a newer release.
+#[derive(Debug, thiserror::Error)]
+#[error("unknown kind of table: {0}")]
+pub struct UnknownKind(String);
+
+#[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
 pub struct TableRow {
     pub id: Uuid,
     pub namespace_id: Uuid,
     pub name: String,
+    #[sqlx(try_from = "String")]
     pub kind: Kind,
     /// The table's uuid of its metadata.
     pub uuid: Uuid,
+    #[sqlx(try_from = "i16")]
     pub format_version: u8,
     /// The table's base location, no trailing slash; no two tables' locations are equal or nested.
     pub location: String,
@@ -31,132 +72,126 @@ pub struct TableRow {
     pub revision: i64,
 }
 
-#[derive(Debug, Clone)]
-pub struct NewTable {
-    pub kind: Kind,
-    pub uuid: Uuid,
-    pub format_version: u8,
-    pub location: String,
-    pub metadata_location: String,
+/// The columns of a [`TableRow`].
+macro_rules! columns {
+    () => {
+        "id, namespace_id, name, kind, uuid, format_version, location, metadata_location, previous_location, revision"
+    };
 }
+use columns;
 
-#[derive(Debug)]
-pub enum Create {
-    Done(TableRow),
-    /// The name is taken, by a table or by a view.
-    Exists(Kind),
-    NoNamespace,
-    /// The location equals, contains or lies within another table's.
-    LocationTaken,
-}
-
-/// A move of one pointer from the row it was built on.
-#[derive(Debug, Clone)]
-pub struct Swap<'a> {
-    pub base: &'a TableRow,
-    pub metadata_location: &'a str,
-    pub location: &'a str,
-    pub format_version: u8,
-    pub now_ms: i64,
-}
-
-#[derive(Debug, PartialEq, Eq)]
-pub enum Swapped {
-    /// The new revision.
-    Done(i64),
-    /// Another commit, a drop or a rename-and-recreate came first.
-    Lost,
-    /// The new location collides with another table's.
-    LocationTaken,
-}
-
-/// How a swap whose answer was lost ended. Asking fences the row: a swap still under way fails.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Settled {
-    Landed,
-    Lost,
-}
-
-#[derive(Debug, PartialEq, Eq)]
-pub enum Rename {
-    Done,
-    NoSource,
-    NoNamespace,
-    Exists(Kind),
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HistoryRow {
-    pub revision: i64,
-    pub metadata_location: String,
-    pub committed_at_ms: i64,
-}
-
-pub async fn create(
-    _db: &Db,
-    _warehouse: Uuid,
-    _ident: &TableIdent,
-    _new: &NewTable,
-    _now_ms: i64,
-) -> Result<Create, sqlx::Error> {
-    todo!()
-}
 /// The row of either kind; the hot read. On SQLite a map that every write keeps true may answer it.
-pub async fn load(_db: &Db, _warehouse: Uuid, _ident: &TableIdent) -> Result<Option<TableRow>, sqlx::Error> {
-    todo!()
+pub async fn load(db: &Db, warehouse: Uuid, ident: &TableIdent) -> Result<Option<TableRow>, sqlx::Error> {
+    let Some(pointers) = db.pointers() else { return load_by_path(db, warehouse, ident).await };
+    if let Some(row) = pointers.load(warehouse, ident) {
+        return Ok(Some(row));
+    }
+    let namespace_id = match pointers.find_namespace(warehouse, &ident.namespace) {
+        Lookup::Found(id) => id,
+        Lookup::Missing(seen) => {
+            let Some(id) = namespaces::id(db, warehouse, &ident.namespace).await? else { return Ok(None) };
+            pointers.fill_namespace(seen, warehouse, &ident.namespace, id);
+            id
+        }
+    };
+    match pointers.find_table(namespace_id, &ident.name) {
+        Lookup::Found(row) => Ok(Some(TableRow::clone(&row))),
+        Lookup::Missing(seen) => {
+            let row = load_by_name(db, namespace_id, &ident.name).await?;
+            row.iter().for_each(|row| pointers.fill_table(seen, row));
+            Ok(row)
+        }
+    }
 }
-pub async fn load_by_id(_db: &Db, _id: Uuid) -> Result<Option<TableRow>, sqlx::Error> {
-    todo!()
+
+async fn load_by_path(db: &Db, warehouse: Uuid, ident: &TableIdent) -> Result<Option<TableRow>, sqlx::Error> {
+    db.read()
+        .optional(
+            concat!(
+                "select ",
+                columns!(),
+                " from tables where name = $3
+                  and namespace_id = (select id from namespaces where warehouse_id = $1 and path_key = $2)"
+            ),
+            &values![warehouse, namespaces::path_key(&ident.namespace), &ident.name],
+        )
+        .await
 }
+
+async fn load_by_name(db: &Db, namespace_id: Uuid, name: &str) -> Result<Option<TableRow>, sqlx::Error> {
+    db.read()
+        .optional(
+            concat!("select ", columns!(), " from tables where namespace_id = $1 and name = $2"),
+            &values![namespace_id, name],
+        )
+        .await
+}
+
+pub async fn load_by_id(db: &Db, id: Uuid) -> Result<Option<TableRow>, sqlx::Error> {
+    db.read().optional(concat!("select ", columns!(), " from tables where id = $1"), &values![id]).await
+}
+
 /// Names in order; `None` when the namespace is missing.
 pub async fn list(
-    _db: &Db,
-    _warehouse: Uuid,
-    _namespace: &Namespace,
-    _kind: Kind,
-    _page: &Page,
+    db: &Db,
+    warehouse: Uuid,
+    namespace: &Namespace,
+    kind: Kind,
+    page: &Page,
 ) -> Result<Option<Vec<String>>, sqlx::Error> {
-    todo!()
+    let rows: Vec<(String,)> = db
+        .read()
+        .all(
+            "select name from tables
+             where namespace_id = (select id from namespaces where warehouse_id = $1 and path_key = $2)
+                 and kind = $3 and name > $4
+             order by name limit $5",
+            &values![warehouse, namespaces::path_key(namespace), kind.as_str(), page.after(), page.limit()],
+        )
+        .await?;
+    let names = rows.into_iter().map(|(name,)| name).collect::<Vec<_>>();
+    // Nothing found says nothing about the namespace.
+    Ok((!names.is_empty() || namespaces::id(db, warehouse, namespace).await?.is_some()).then_some(names))
 }
-pub async fn swap(_db: &Db, _swap: &Swap<'_>) -> Result<Swapped, sqlx::Error> {
-    todo!()
+
+/// Whether any table other than `except`, in whatever warehouse, has a location equal to, above or below `location`.
+/// A hint for early answers: [`create`] and [`swap`] decide.
+///
+/// # Errors
+/// `sqlx::Error::InvalidArgument` for more than [`LOCATION_BYTES_MAX`] bytes.
+pub async fn location_taken(db: &Db, location: &str, except: Option<Uuid>) -> Result<bool, sqlx::Error> {
+    locations::taken(db.read(), &locations::key(location)?, except).await
 }
-pub async fn settle(_db: &Db, _table: Uuid, _metadata_location: &str) -> Result<Settled, sqlx::Error> {
-    todo!()
+
+pub use locations::LOCATION_BYTES_MAX;
+
+/// Who holds a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Occupant {
+    NoNamespace,
+    Nobody { namespace_id: Uuid },
+    Table(Kind),
 }
-/// Whether a location may still be named: it is some table's pointer or in some table's history.
-pub async fn is_recorded(_db: &Db, _metadata_location: &str) -> Result<bool, sqlx::Error> {
-    todo!()
-}
-/// Oldest first.
-pub async fn history(_db: &Db, _table: Uuid) -> Result<Vec<HistoryRow>, sqlx::Error> {
-    todo!()
-}
-/// Removes the row and, in the same transaction, enqueues `job` (a purge). `None` when there was no such table.
-pub async fn drop(
-    _db: &Db,
-    _warehouse: Uuid,
-    _ident: &TableIdent,
-    _kind: Kind,
-    _job: Option<&NewJob>,
-) -> Result<Option<TableRow>, sqlx::Error> {
-    todo!()
-}
-pub async fn rename(
-    _db: &Db,
-    _warehouse: Uuid,
-    _from: &TableIdent,
-    _to: &TableIdent,
-    _kind: Kind,
-) -> Result<Rename, sqlx::Error> {
-    todo!()
-}
-/// Whether any table of the warehouse other than `except` has a location equal to, above or below `location`.
-pub async fn location_taken(
-    _db: &Db,
-    _warehouse: Uuid,
-    _location: &str,
-    _except: Option<Uuid>,
-) -> Result<bool, sqlx::Error> {
-    todo!()
+
+async fn occupant<'e, S: SqliteExecutor<'e>, P: PgExecutor<'e>>(
+    on: Arms<S, P>,
+    warehouse: Uuid,
+    ident: &TableIdent,
+) -> Result<Occupant, sqlx::Error> {
+    let found: Option<(Uuid, Option<String>)> = on
+        .optional(
+            "select namespaces.id, tables.kind from namespaces
+             left join tables on tables.namespace_id = namespaces.id and tables.name = $3
+             where namespaces.warehouse_id = $1 and namespaces.path_key = $2",
+            &values![warehouse, namespaces::path_key(&ident.namespace), &ident.name],
+        )
+        .await?;
+    match found {
+        None => Ok(Occupant::NoNamespace),
+        Some((namespace_id, None)) => Ok(Occupant::Nobody { namespace_id }),
+        Some((_, Some(kind))) => {
+            let kind = Kind::try_from(kind).map_err(|error| sqlx::Error::Decode(error.into()))?;
+            Ok(Occupant::Table(kind))
+        }
+    }
 }

@@ -1,9 +1,9 @@
 //! Warehouses: a name and the storage location its tables live under.
 
-use super::Db;
+use super::{Db, statement::values};
 use uuid::Uuid;
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
 pub struct WarehouseRow {
     pub id: Uuid,
     pub name: String,
@@ -12,12 +12,21 @@ pub struct WarehouseRow {
 }
 
 /// `false` when the name is taken.
-pub async fn create(_db: &Db, _warehouse: &WarehouseRow) -> Result<bool, sqlx::Error> {
-    todo!()
+pub async fn create(db: &Db, warehouse: &WarehouseRow) -> Result<bool, sqlx::Error> {
+    let made: Option<(Uuid,)> = db
+        .write_one(
+            "insert into warehouses (id, name, location) values ($1, $2, $3) on conflict (name) do nothing returning id",
+            &values![warehouse.id, &warehouse.name, &warehouse.location],
+        )
+        .await?;
+    Ok(made.is_some())
 }
-pub async fn load(_db: &Db, _name: &str) -> Result<Option<WarehouseRow>, sqlx::Error> {
-    todo!()
+
+pub async fn load(db: &Db, name: &str) -> Result<Option<WarehouseRow>, sqlx::Error> {
+    db.read().optional("select id, name, location from warehouses where name = $1", &values![name]).await
 }
-pub async fn list(_db: &Db) -> Result<Vec<WarehouseRow>, sqlx::Error> {
-    todo!()
+
+/// In name order.
+pub async fn list(db: &Db) -> Result<Vec<WarehouseRow>, sqlx::Error> {
+    db.read().all("select id, name, location from warehouses order by name", &values![]).await
 }

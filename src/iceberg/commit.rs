@@ -1,40 +1,88 @@
 //! A table commit: requirements checked against a base, updates applied in order.
+//!
+//! Applying is pure, so a commit that lost a race is simply applied again to the newer base.
 
-use super::{Result, metadata::TableMetadata};
+use super::{
+    Error, Result, builder::Builder, ensure, ident::TableIdent, json::Reader, metadata::TableMetadata,
+    requirement::Requirement, update::Update,
+};
+
+/// The format version of a new table that names none.
+pub(super) const FORMAT_VERSION_DEFAULT: u8 = 2;
 
 /// `CommitTableRequest` of the REST specification: requirements and updates, parsed.
 #[derive(Debug, Clone)]
 pub struct Commit {
-    pub identifier: Option<super::ident::TableIdent>,
-    // requirements, updates: the model's own
+    pub identifier: Option<TableIdent>,
+    requirements: Vec<Requirement>,
+    updates: Vec<Update>,
 }
 
 impl Commit {
     /// # Errors
     /// `Error::Invalid` for malformed JSON and for unknown updates or requirements.
-    pub fn parse(_bytes: &[u8]) -> Result<Self> {
-        todo!()
+    pub fn parse(bytes: &[u8]) -> Result<Self> {
+        Reader::whole(bytes, |reader| {
+            let (mut identifier, mut requirements, mut updates) = (None, None, Vec::new());
+            reader.members(|reader, key| {
+                match key {
+                    "identifier" => identifier = reader.optional(TableIdent::read)?,
+                    "requirements" => {
+                        requirements = reader.optional(|reader| reader.list(Requirement::read))?;
+                    }
+                    "updates" => {
+                        let mut list = Vec::new();
+                        reader.optional(|reader| {
+                            reader.elements(|reader| Update::push(&mut list, Update::read(reader)?))
+                        })?;
+                        updates = list;
+                    }
+                    _ => drop(reader.skip()?),
+                }
+                Ok(())
+            })?;
+            Ok(Commit { identifier, requirements: requirements.unwrap_or_default(), updates })
+        })
     }
 
     /// Whether this completes a staged create (`assert-create` is required).
     pub fn is_create(&self) -> bool {
-        todo!()
+        self.requirements.iter().any(|requirement| matches!(requirement, Requirement::Create))
     }
 
     /// The metadata after this commit, or `None` when nothing changes. `base_location` is the metadata file of `base`
-    /// and joins the metadata log.
+    /// and joins the metadata log. `now_ms` is the time in milliseconds since 1970.
     ///
     /// # Errors
     /// `Error::Conflict` when a requirement fails, `Error::Invalid` when an update breaks a rule.
-    pub fn apply(&self, _base: &TableMetadata, _base_location: &str, _now_ms: i64) -> Result<Option<TableMetadata>> {
-        todo!()
+    pub fn apply(&self, base: &TableMetadata, base_location: &str, now_ms: i64) -> Result<Option<TableMetadata>> {
+        self.requirements.iter().try_for_each(|requirement| requirement.check(base))?;
+        let mut builder = Builder::new(base, now_ms);
+        self.updates.iter().try_for_each(|update| builder.apply(update))?;
+        builder.finish(base_location)
     }
 
     /// The first metadata of a table created by this commit. `uuid` is used when no `assign-uuid` is among the updates.
     ///
     /// # Errors
     /// `Error::Invalid` when other requirements stand beside `assert-create` or the updates do not make a whole table.
-    pub fn create(&self, _uuid: uuid::Uuid, _now_ms: i64) -> Result<TableMetadata> {
-        todo!()
+    pub fn create(&self, uuid: uuid::Uuid, now_ms: i64) -> Result<TableMetadata> {
+        let is_create_only = self.requirements.iter().all(|requirement| matches!(requirement, Requirement::Create));
+        ensure(is_create_only, || "no other requirement may stand beside assert-create".to_owned())?;
+        // A table of an older version than the default was staged as that: it is not a downgrade.
+        let staged = self.updates.iter().find_map(|update| match update {
+            Update::UpgradeFormatVersion(version) => Some(*version),
+            _ => None,
+        });
+        let format_version = match staged {
+            None => FORMAT_VERSION_DEFAULT,
+            Some(version) => u8::try_from(version)
+                .ok()
+                .filter(|version| (1..=super::metadata::FORMAT_VERSION_MAX).contains(version))
+                .ok_or_else(|| Error::Invalid(format!("unsupported format version: v{version}")))?,
+        };
+        let mut builder = Builder::empty(format_version, now_ms);
+        self.updates.iter().try_for_each(|update| builder.apply(update))?;
+        builder.finish_new(uuid)
     }
 }

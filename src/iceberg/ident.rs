@@ -1,4 +1,9 @@
 //! Names of namespaces and tables. A value of these types is always valid.
+//!
+//! Names are kept and compared byte for byte: nothing is folded, trimmed or normalised. How names travel in paths and
+//! query strings is the REST layer's.
+
+use super::{Error, Result, ensure, json::Reader};
 
 /// Levels of a namespace, outermost first: 1 to [`LEVELS_MAX`] levels of 1 to [`NAME_CHARS_MAX`] characters.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -10,8 +15,11 @@ pub const NAME_CHARS_MAX: usize = 255;
 impl Namespace {
     /// # Errors
     /// `Error::Invalid` when there is no level, too many, or a name is empty, too long or has control characters.
-    pub fn new(_levels: Vec<String>) -> super::Result<Self> {
-        todo!()
+    pub fn new(levels: Vec<String>) -> Result<Self> {
+        ensure(!levels.is_empty(), || "a namespace needs at least one level".to_owned())?;
+        ensure(levels.len() <= LEVELS_MAX, || format!("a namespace has at most {LEVELS_MAX} levels"))?;
+        levels.iter().try_for_each(|level| check_name("namespace", level))?;
+        Ok(Namespace(levels))
     }
 
     pub fn levels(&self) -> &[String] {
@@ -20,7 +28,10 @@ impl Namespace {
 
     /// The namespace one level up; `None` at the top.
     pub fn parent(&self) -> Option<Namespace> {
-        todo!()
+        match self.0.split_last() {
+            Some((_, levels)) if !levels.is_empty() => Some(Namespace(levels.to_vec())),
+            _ => None,
+        }
     }
 }
 
@@ -40,13 +51,82 @@ pub struct TableIdent {
 impl TableIdent {
     /// # Errors
     /// `Error::Invalid` when the name is empty, longer than [`NAME_CHARS_MAX`] or has control characters.
-    pub fn new(_namespace: Namespace, _name: String) -> super::Result<Self> {
-        todo!()
+    pub fn new(namespace: Namespace, name: String) -> Result<Self> {
+        check_name("table", &name)?;
+        Ok(TableIdent { namespace, name })
+    }
+
+    /// Reads `TableIdentifier` of the REST specification.
+    pub(super) fn read(reader: &mut Reader<'_>) -> Result<Self> {
+        let (mut levels, mut name) = (None, None);
+        reader.members(|reader, key| {
+            match key {
+                "namespace" => levels = Some(reader.string_list(key)?),
+                "name" => name = Some(reader.string(key)?.into_owned()),
+                _ => drop(reader.skip()?),
+            }
+            Ok(())
+        })?;
+        let missing = |field: &str| Error::Invalid(format!("table identifier without {field}"));
+        let namespace = Namespace::new(levels.ok_or_else(|| missing("namespace"))?)?;
+        TableIdent::new(namespace, name.ok_or_else(|| missing("name"))?)
     }
 }
 
 impl std::fmt::Display for TableIdent {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}.{}", self.namespace, self.name)
+    }
+}
+
+fn check_name(kind: &str, name: &str) -> Result<()> {
+    ensure(!name.is_empty(), || format!("a {kind} name must not be empty"))?;
+    ensure(name.chars().count() <= NAME_CHARS_MAX, || {
+        format!("a {kind} name has at most {NAME_CHARS_MAX} characters")
+    })?;
+    ensure(!name.chars().any(char::is_control), || format!("a {kind} name must not hold control characters"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn namespace(levels: &[&str]) -> Result<Namespace> {
+        Namespace::new(levels.iter().map(|&level| level.to_owned()).collect())
+    }
+
+    #[test]
+    fn names_are_kept_as_given() {
+        let levels = ["CustomerDB", "sp ace/sla+sh%é", "a.b", "😀"];
+        let namespace = namespace(&levels).unwrap();
+        assert_eq!(namespace.levels(), levels);
+        let ident = TableIdent::new(namespace, "Orders".to_owned()).unwrap();
+        assert_eq!(ident.to_string(), "CustomerDB.sp ace/sla+sh%é.a.b.😀.Orders");
+    }
+
+    #[test]
+    fn dots_do_not_make_levels() {
+        assert_ne!(namespace(&["a.b"]).unwrap(), namespace(&["a", "b"]).unwrap());
+    }
+
+    #[test]
+    fn parent_is_one_level_up() {
+        let parent = namespace(&["a", "b"]).unwrap().parent();
+        assert_eq!(parent, namespace(&["a"]).ok());
+        assert_eq!(parent.unwrap().parent(), None);
+    }
+
+    #[test]
+    fn bad_names_are_refused() {
+        let long = "x".repeat(NAME_CHARS_MAX + 1);
+        let cases: [&[&str]; 6] = [&[], &[""], &["a", ""], &["a\u{1f}b"], &["a\0"], &[&long]];
+        for case in cases {
+            assert!(namespace(case).is_err(), "accepted {case:?}");
+        }
+        assert!(namespace(&["a"; LEVELS_MAX]).is_ok());
+        assert!(namespace(&["a"; LEVELS_MAX + 1]).is_err());
+        assert!(namespace(&["é".repeat(NAME_CHARS_MAX).as_str()]).is_ok());
+        assert!(TableIdent::new(namespace(&["a"]).unwrap(), String::new()).is_err());
+        assert!(TableIdent::new(namespace(&["a"]).unwrap(), "a\nb".to_owned()).is_err());
     }
 }

@@ -1,11 +1,33 @@
 //! The Iceberg table model: identifiers, metadata, requirements, updates and how a commit applies.
 //!
 //! Pure: values in, values out. No I/O, no clock, no randomness: callers pass the time and fresh UUIDs.
+//! Whatever a client stores comes back as meant, unknown fields of every object included. Reading a file is lenient
+//! where the reference readers are; what a request adds is held to the specification.
 
+mod builder;
 pub mod commit;
 pub mod create;
+mod defaults;
 pub mod ident;
+mod json;
+mod location;
 pub mod metadata;
+pub mod partition;
+mod properties;
+mod requirement;
+pub mod schema;
+mod schema_rules;
+pub mod snapshot;
+pub mod sort;
+pub mod statistics;
+pub mod transform;
+pub mod types;
+mod update;
+
+#[cfg(test)]
+mod tests;
+
+pub use properties::MetadataCodec;
 
 /// Why a request cannot be applied to a table.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -19,3 +41,8 @@ pub enum Error {
 }
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Returns from a rule check: `Ok` when `holds`, else the rule that is broken.
+fn ensure(holds: bool, broken: impl FnOnce() -> String) -> Result<()> {
+    if holds { Ok(()) } else { Err(Error::Invalid(broken())) }
+}

@@ -1,1 +1,3 @@
 //! Reads manifests: for purge now, for scan planning later.
+
+pub mod manifests;

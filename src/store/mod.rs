@@ -4,374 +4,395 @@
 //! [`Store::publish`] returns, bytes and record are synced. A crash leaves the old object or the new one, and at most
 //! files that no record names, which the next start collects.
 
+mod blocking;
+mod checksum;
+mod disk;
+mod health;
+mod index;
+mod lock;
+mod multipart;
+mod names;
 mod object_store;
+mod reading;
+mod reaper;
+mod recover;
+#[cfg(test)]
+mod tests;
+mod types;
+mod upload;
 
-use bytes::Bytes;
-use std::{path::Path, sync::Arc};
+pub use names::{BucketName, ObjectKey};
+pub use types::{
+    Checksum, ChecksumAlgorithm, ChecksumType, CompletedPart, Condition, Error, ListEntry, ListPage, ListQuery,
+    NewUpload, ObjectHeaders, ObjectInfo, PartInfo, Reading, Result, StoreSettings,
+};
+pub use upload::{Sealed, Upload};
 
-/// Names a bucket: 3 to 63 characters by AWS's naming rules. Always valid.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct BucketName(String);
-
-/// Names an object: 1 to 1,024 bytes of UTF-8, kept to the letter (`a//b`, `..` and a leading slash are just bytes).
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ObjectKey(String);
-
-impl BucketName {
-    pub fn parse(_name: &str) -> Option<Self> {
-        todo!()
-    }
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl ObjectKey {
-    pub fn parse(_key: &str) -> Option<Self> {
-        todo!()
-    }
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ChecksumAlgorithm {
-    Crc32,
-    Crc32c,
-    Crc64Nvme,
-    Sha1,
-    Sha256,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ChecksumType {
-    FullObject,
-    Composite,
-}
-
-/// A checksum as S3 shows it: base64 of the digest, with `-N` behind it when composite.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Checksum {
-    pub algorithm: ChecksumAlgorithm,
-    pub kind: ChecksumType,
-    pub value: String,
-}
-
-/// What a client stores beside the bytes and gets back with them.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ObjectHeaders {
-    pub content_type: Option<String>,
-    pub content_encoding: Option<String>,
-    pub content_disposition: Option<String>,
-    pub content_language: Option<String>,
-    pub cache_control: Option<String>,
-    pub expires: Option<String>,
-    /// `x-amz-meta-*`, names in lower case without the prefix, in the order sent.
-    pub user_metadata: Vec<(String, String)>,
-}
-
-#[derive(Debug, Clone)]
-pub struct ObjectInfo {
-    pub key: ObjectKey,
-    pub size: u64,
-    /// Without quotes.
-    pub etag: String,
-    pub last_modified_ms: i64,
-    pub headers: ObjectHeaders,
-    pub checksum: Option<Checksum>,
-    /// Number of parts when made by a multipart upload.
-    pub parts: Option<u32>,
-}
-
-/// When a write takes effect; checked in the transaction that publishes.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum Condition {
-    #[default]
-    None,
-    /// `If-None-Match: *`
-    Absent,
-    /// `If-Match`: the current etag, without quotes.
-    Etag(String),
-}
-
-/// Expected outcomes a caller can act on, and faults of the disk.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    #[error("bucket does not exist")]
-    NoSuchBucket,
-    #[error("bucket already exists")]
-    BucketExists,
-    #[error("bucket is not empty")]
-    BucketNotEmpty,
-    #[error("object does not exist")]
-    NoSuchKey,
-    #[error("multipart upload does not exist")]
-    NoSuchUpload,
-    #[error("a condition of the write does not hold")]
-    PreconditionFailed,
-    #[error("a part is missing or has another etag")]
-    InvalidPart,
-    #[error("parts are not in ascending order")]
-    InvalidPartOrder,
-    #[error("a part other than the last is smaller than 5 MiB")]
-    EntityTooSmall,
-    #[error("a checksum given does not match the bytes")]
-    BadDigest,
-    /// The disk is full up to its reserve: deletes still work.
-    #[error("no space left for writes")]
-    Full,
-    /// Bytes on disk do not match their checksum; nothing of the bad block is served.
-    #[error("stored bytes are damaged: {0}")]
-    Damaged(String),
-    #[error("the store failed")]
-    Io(#[source] std::io::Error),
-    #[error("the store's index failed: {0}")]
-    Index(String),
-}
-
-pub type Result<T, E = Error> = std::result::Result<T, E>;
-
-#[derive(Debug, Clone)]
-pub struct StoreSettings {
-    /// Objects up to this size are kept beside the index. Bytes.
-    pub small_object_bytes_max: u64,
-    /// Writes are refused when less than this is free. Bytes; the larger of it and 2 % of the disk counts.
-    pub reserve_bytes: u64,
-}
+use blocking::Blocking;
+use disk::{Disk, Faults};
+use health::Health;
+use index::{Index, buckets, listing, objects, uploads, uploads::UploadAddress};
+use lock::FolderLock;
+use multipart::{Completion, PART_BYTES_MIN};
+use reaper::{Pins, Reaped, Reaper};
+use std::{
+    ops::Range,
+    path::Path,
+    sync::{Arc, Mutex, PoisonError},
+    thread::JoinHandle,
+};
+use types::Address;
 
 /// An open store. Cheap to clone. One process owns the folder (flock).
 #[derive(Clone)]
 pub struct Store(Arc<Inner>);
-struct Inner {}
 
-/// Bytes on their way in: nothing is visible until [`Store::publish`]. Dropping it removes what was written.
-pub struct Upload {}
-
-/// Bytes written and, where large, synced; not visible yet. Dropping it removes them.
-pub struct Sealed {
-    pub size: u64,
-    pub md5: [u8; 16],
-    /// The digest asked for at [`Store::begin`], raw bytes.
-    pub checksum: Option<(ChecksumAlgorithm, Vec<u8>)>,
-}
-
-impl Upload {
-    /// # Errors
-    /// `Error::Full`, `Error::Io`.
-    pub async fn write(&mut self, _bytes: Bytes) -> Result<()> {
-        todo!()
-    }
-    /// Finishes digests; large bodies are synced (file and folder) when this returns.
-    pub async fn seal(self) -> Result<Sealed> {
-        todo!()
-    }
-}
-
-#[derive(Debug, Clone)]
-pub struct CompletedPart {
-    pub number: u32,
-    /// Without quotes.
-    pub etag: String,
-    pub checksum: Option<Checksum>,
-}
-
-#[derive(Debug, Clone)]
-pub struct PartInfo {
-    pub number: u32,
-    pub size: u64,
-    pub etag: String,
-    pub last_modified_ms: i64,
-    pub checksum: Option<Checksum>,
-}
-
-#[derive(Debug, Clone, Default)]
-pub struct ListQuery {
-    pub prefix: String,
-    /// `None` or empty: no grouping.
-    pub delimiter: Option<String>,
-    /// Entries strictly after this key (a key or a whole common prefix that was shown).
-    pub after: Option<String>,
-    /// 0 to 1,000.
-    pub limit: usize,
-}
-
-#[derive(Debug, Clone)]
-pub enum ListEntry {
-    Object(ObjectInfo),
-    CommonPrefix(String),
-}
-
-#[derive(Debug, Clone)]
-pub struct ListPage {
-    pub entries: Vec<ListEntry>,
-    /// Where the next page starts (`ListQuery::after`); `None` at the end.
-    pub next: Option<String>,
-}
-
-/// An object being read: its info, and its bytes as a stream of verified blocks.
-pub struct Reading {
-    pub info: ObjectInfo,
-    /// The byte range `stream` yields, resolved.
-    pub range: std::ops::Range<u64>,
-    pub stream: futures_util::stream::BoxStream<'static, Result<Bytes>>,
-}
-
-#[derive(Debug, Clone, Default)]
-pub struct NewUpload {
-    pub headers: ObjectHeaders,
-    pub checksum: Option<(ChecksumAlgorithm, ChecksumType)>,
+struct Inner {
+    index: Index,
+    disk: Disk,
+    pins: Arc<Pins>,
+    reaper: Reaper,
+    reaper_thread: Mutex<Option<JoinHandle<()>>>,
+    blocking: Blocking,
+    health: Arc<Health>,
+    /// Given up on closing; the threads hold it too, for as long as they may write.
+    lock: Mutex<Option<Arc<FolderLock>>>,
+    small_bytes_max: u64,
 }
 
 impl Store {
     /// Opens or makes the store under `folder`, recovers, and collects files that no record names.
-    pub async fn open(_folder: &Path, _settings: StoreSettings) -> Result<Store> {
-        todo!()
-    }
-    /// Checkpoints and closes the index. The folder may be opened again afterwards.
-    pub async fn close(&self) {
-        todo!()
+    ///
+    /// # Errors
+    /// `Error::Folder` where another process has the folder or a newer release wrote it.
+    pub async fn open(folder: &Path, settings: StoreSettings) -> Result<Store> {
+        Self::open_with(folder, settings, None).await
     }
 
-    pub async fn create_bucket(&self, _bucket: &BucketName, _now_ms: i64) -> Result<()> {
-        todo!()
+    async fn open_with(folder: &Path, settings: StoreSettings, faults: Option<Arc<Faults>>) -> Result<Store> {
+        let folder = folder.to_owned();
+        let opening = tokio::task::spawn_blocking(move || Inner::open(&folder, &settings, faults));
+        blocking::joined(opening).await.map(|inner| Store(Arc::new(inner)))
     }
-    pub async fn delete_bucket(&self, _bucket: &BucketName) -> Result<()> {
-        todo!()
+
+    /// Checkpoints and closes the index. The folder may be opened again afterwards; calls on this store fail.
+    pub async fn close(&self) {
+        let inner = &self.0;
+        inner.health.close();
+        inner.reaper.stop();
+        let reaper = inner.reaper_thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(reaper) = reaper {
+            let _ = tokio::task::spawn_blocking(move || reaper.join()).await;
+        }
+        inner.index.close().await;
+        inner.lock.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
-    pub async fn bucket_exists(&self, _bucket: &BucketName) -> Result<bool> {
-        todo!()
+
+    /// Returns once the disk has failed a sync: every later call fails, and the process should stop and start again.
+    pub async fn failed(&self) {
+        self.0.health.failed().await;
     }
+
+    /// # Errors
+    /// `Error::BucketExists`.
+    pub async fn create_bucket(&self, bucket: &BucketName, now_ms: i64) -> Result<()> {
+        let bucket = bucket.clone();
+        self.0.disk.require_room(0)?;
+        self.0.index.change(move |write| buckets::create(write, &bucket, now_ms)).await
+    }
+
+    /// Open uploads go with the bucket.
+    ///
+    /// # Errors
+    /// `Error::NoSuchBucket`, `Error::BucketNotEmpty`.
+    pub async fn delete_bucket(&self, bucket: &BucketName) -> Result<()> {
+        let bucket = bucket.clone();
+        self.0.index.change(move |write| buckets::delete(write, &bucket)).await
+    }
+
+    pub async fn bucket_exists(&self, bucket: &BucketName) -> Result<bool> {
+        let bucket = bucket.clone();
+        self.0.index.look_up(move |index| buckets::exists(index, &bucket)).await
+    }
+
     /// Names and creation times (ms), in name order.
     pub async fn list_buckets(&self) -> Result<Vec<(BucketName, i64)>> {
-        todo!()
+        self.0.index.look_up(buckets::list).await
     }
 
     /// Starts writing bytes; MD5 is always computed, `checksum` besides.
-    pub fn begin(&self, _checksum: Option<ChecksumAlgorithm>) -> Upload {
-        todo!()
-    }
-    /// Makes sealed bytes the object `key`, atomically and durably.
-    pub async fn publish(
-        &self,
-        _bucket: &BucketName,
-        _key: &ObjectKey,
-        _sealed: Sealed,
-        _headers: ObjectHeaders,
-        _condition: Condition,
-        _now_ms: i64,
-    ) -> Result<ObjectInfo> {
-        todo!()
-    }
-    pub async fn head(&self, _bucket: &BucketName, _key: &ObjectKey) -> Result<ObjectInfo> {
-        todo!()
-    }
-    /// Opens the object as of now: later overwrites and deletes do not disturb the stream. `range` is applied by `pick`
-    /// from the object's info so that conditions and ranges are decided on the same version that is read; `pick`
-    /// returning `None` reads nothing (`stream` is empty, `range` 0..0).
-    pub async fn read(
-        &self,
-        _bucket: &BucketName,
-        _key: &ObjectKey,
-        _pick: impl FnOnce(&ObjectInfo) -> Option<std::ops::Range<u64>> + Send + 'static,
-    ) -> Result<Reading> {
-        todo!()
-    }
-    /// Whether there was one: deleting a missing key succeeds.
-    pub async fn delete(&self, _bucket: &BucketName, _key: &ObjectKey, _condition: Condition) -> Result<bool> {
-        todo!()
-    }
-    /// Deletes many keys in one durable step; answers one result a key, in order.
-    pub async fn delete_many(&self, _bucket: &BucketName, _keys: Vec<ObjectKey>) -> Result<Vec<bool>> {
-        todo!()
-    }
-    /// Copies within the store without reading the bytes through the caller; `headers` `None` keeps the source's.
-    pub async fn copy(
-        &self,
-        _from: (&BucketName, &ObjectKey),
-        _to: (&BucketName, &ObjectKey),
-        _headers: Option<ObjectHeaders>,
-        _check: impl FnOnce(&ObjectInfo) -> bool + Send + 'static,
-        _condition: Condition,
-        _now_ms: i64,
-    ) -> Result<ObjectInfo> {
-        todo!()
-    }
-    pub async fn list(&self, _bucket: &BucketName, _query: ListQuery) -> Result<ListPage> {
-        todo!()
+    pub fn begin(&self, checksum: Option<ChecksumAlgorithm>) -> Upload {
+        Upload::new(self.0.clone(), checksum)
     }
 
+    /// Makes sealed bytes the object `key`, atomically and durably.
+    ///
+    /// # Errors
+    /// `Error::NoSuchBucket`, `Error::PreconditionFailed`, `Error::NoSuchKey` (an etag asked for, no object there),
+    /// `Error::Full`. In each of them nothing has changed.
+    pub async fn publish(
+        &self,
+        bucket: &BucketName,
+        key: &ObjectKey,
+        sealed: Sealed,
+        headers: ObjectHeaders,
+        condition: Condition,
+        now_ms: i64,
+    ) -> Result<ObjectInfo> {
+        let address = Address::new(bucket, key);
+        let info = ObjectInfo {
+            key: key.clone(),
+            size: sealed.size,
+            etag: hex::encode(sealed.md5),
+            last_modified_ms: now_ms,
+            headers,
+            checksum: sealed.checksum.as_ref().map(|(algorithm, digest)| checksum::of_body(*algorithm, digest)),
+            parts: None,
+        };
+        let publish = move |write: &mut index::Write<'_>| {
+            objects::publish(write, &address, sealed.body, &info, &condition)?;
+            Ok(info)
+        };
+        self.0.index.change(publish).await
+    }
+
+    /// # Errors
+    /// `Error::NoSuchBucket`, `Error::NoSuchKey`.
+    pub async fn head(&self, bucket: &BucketName, key: &ObjectKey) -> Result<ObjectInfo> {
+        let address = Address::new(bucket, key);
+        self.0.index.look_up(move |index| objects::head(index, &address)).await
+    }
+
+    /// Opens the object as of now: later overwrites and deletes do not disturb the stream. `range` is applied by `pick`
+    /// from the object's info so that conditions and ranges are decided on the same version that is read; `pick`
+    /// returning `None` reads nothing (`stream` is empty, `range` 0..0). `pick` runs on a thread shared by all readers.
+    ///
+    /// # Errors
+    /// `Error::NoSuchBucket`, `Error::NoSuchKey`; here or in the stream `Error::Damaged`.
+    pub async fn read(
+        &self,
+        bucket: &BucketName,
+        key: &ObjectKey,
+        pick: impl FnOnce(&ObjectInfo) -> Option<Range<u64>> + Send + 'static,
+    ) -> Result<Reading> {
+        reading::open(&self.0, Address::new(bucket, key), pick).await
+    }
+
+    /// Whether there was one: deleting a missing key succeeds.
+    ///
+    /// # Errors
+    /// `Error::NoSuchBucket`; with a condition `Error::PreconditionFailed`, `Error::NoSuchKey`.
+    pub async fn delete(&self, bucket: &BucketName, key: &ObjectKey, condition: Condition) -> Result<bool> {
+        let address = Address::new(bucket, key);
+        self.0.index.change(move |write| objects::delete(write, &address, &condition)).await
+    }
+
+    /// Deletes many keys in one durable step; answers one result a key, in order.
+    ///
+    /// # Errors
+    /// `Error::NoSuchBucket`.
+    pub async fn delete_many(&self, bucket: &BucketName, keys: Vec<ObjectKey>) -> Result<Vec<bool>> {
+        let bucket = bucket.clone();
+        let delete_all = move |write: &mut index::Write<'_>| {
+            buckets::require(write.index, &bucket)?;
+            let delete = |key| objects::delete(write, &Address { bucket: bucket.clone(), key }, &Condition::None);
+            keys.into_iter().map(delete).collect()
+        };
+        self.0.index.change(delete_all).await
+    }
+
+    /// Copies within the store without reading the bytes through the caller; `headers` `None` keeps the source's. The
+    /// copy shares the source's bytes, etag, checksum and parts. `check` decides on the source's version that is
+    /// copied; it runs on the one thread that commits, so it must be quick.
+    ///
+    /// # Errors
+    /// `Error::PreconditionFailed` where `check` says no or the condition does not hold; otherwise as
+    /// [`Store::publish`], and `Error::NoSuchKey` without a source.
+    pub async fn copy(
+        &self,
+        from: (&BucketName, &ObjectKey),
+        to: (&BucketName, &ObjectKey),
+        headers: Option<ObjectHeaders>,
+        check: impl FnOnce(&ObjectInfo) -> bool + Send + 'static,
+        condition: Condition,
+        now_ms: i64,
+    ) -> Result<ObjectInfo> {
+        let (from, to) = (Address::new(from.0, from.1), Address::new(to.0, to.1));
+        self.0.disk.require_room(0)?;
+        let copy =
+            move |write: &mut index::Write<'_>| objects::copy(write, &from, &to, headers, check, &condition, now_ms);
+        self.0.index.change(copy).await
+    }
+
+    /// # Errors
+    /// `Error::NoSuchBucket`.
+    pub async fn list(&self, bucket: &BucketName, query: ListQuery) -> Result<ListPage> {
+        let bucket = bucket.clone();
+        self.0.index.look_up(move |index| listing::list(index, &bucket, &query)).await
+    }
+
+    /// Answers the upload's id.
+    ///
+    /// # Errors
+    /// `Error::NoSuchBucket`.
     pub async fn create_upload(
         &self,
-        _bucket: &BucketName,
-        _key: &ObjectKey,
-        _new: NewUpload,
-        _now_ms: i64,
+        bucket: &BucketName,
+        key: &ObjectKey,
+        new: NewUpload,
+        now_ms: i64,
     ) -> Result<String> {
-        todo!()
+        let id = uuid::Uuid::now_v7().simple().to_string();
+        let upload = upload_address(bucket, key, &id);
+        self.0.disk.require_room(0)?;
+        self.0.index.change(move |write| uploads::create(write, &upload, &new, now_ms)).await?;
+        Ok(id)
     }
+
     /// The algorithm and type chosen at creation, for checking parts.
+    ///
+    /// # Errors
+    /// `Error::NoSuchBucket`, `Error::NoSuchUpload`.
     pub async fn upload_checksum(
         &self,
-        _bucket: &BucketName,
-        _key: &ObjectKey,
-        _upload_id: &str,
+        bucket: &BucketName,
+        key: &ObjectKey,
+        upload_id: &str,
     ) -> Result<Option<(ChecksumAlgorithm, ChecksumType)>> {
-        todo!()
+        let upload = upload_address(bucket, key, upload_id);
+        self.0.index.look_up(move |index| Ok(uploads::load(index, &upload)?.checksum)).await
     }
+
     /// Parts 1 to 10,000; a part sent again replaces the earlier one.
+    ///
+    /// # Errors
+    /// `Error::NoSuchBucket`, `Error::NoSuchUpload`, `Error::Full`; `Error::BadDigest` where the upload has a checksum
+    /// algorithm and the part was not begun with it.
     pub async fn publish_part(
         &self,
-        _bucket: &BucketName,
-        _key: &ObjectKey,
-        _upload_id: &str,
-        _number: u32,
-        _sealed: Sealed,
-        _now_ms: i64,
+        bucket: &BucketName,
+        key: &ObjectKey,
+        upload_id: &str,
+        number: u32,
+        sealed: Sealed,
+        now_ms: i64,
     ) -> Result<PartInfo> {
-        todo!()
+        let upload = upload_address(bucket, key, upload_id);
+        let part = PartInfo {
+            number,
+            size: sealed.size,
+            etag: hex::encode(sealed.md5),
+            last_modified_ms: now_ms,
+            checksum: sealed.checksum.as_ref().map(|(algorithm, digest)| checksum::of_body(*algorithm, digest)),
+        };
+        let publish = move |write: &mut index::Write<'_>| {
+            uploads::put_part(write, &upload, sealed.body, &part)?;
+            Ok(part)
+        };
+        self.0.index.change(publish).await
     }
-    /// Up to `limit` parts after number `after`, and whether more follow.
+
+    /// Up to `limit` parts (at most 1,000) after number `after`, and whether more follow.
+    ///
+    /// # Errors
+    /// `Error::NoSuchBucket`, `Error::NoSuchUpload`.
     pub async fn list_parts(
         &self,
-        _bucket: &BucketName,
-        _key: &ObjectKey,
-        _upload_id: &str,
-        _after: u32,
-        _limit: usize,
+        bucket: &BucketName,
+        key: &ObjectKey,
+        upload_id: &str,
+        after: u32,
+        limit: usize,
     ) -> Result<(Vec<PartInfo>, bool)> {
-        todo!()
+        let upload = upload_address(bucket, key, upload_id);
+        self.0.index.look_up(move |index| uploads::list_parts(index, &upload, after, limit)).await
     }
-    /// Open uploads of a bucket under a prefix: key, upload id, initiated (ms); in key then id order.
+
+    /// Open uploads of a bucket under a prefix: key, upload id, initiated (ms); in key then id order, at most 1,000.
+    ///
+    /// # Errors
+    /// `Error::NoSuchBucket`.
     pub async fn list_uploads(
         &self,
-        _bucket: &BucketName,
-        _prefix: &str,
-        _after: Option<(String, String)>,
-        _limit: usize,
+        bucket: &BucketName,
+        prefix: &str,
+        after: Option<(String, String)>,
+        limit: usize,
     ) -> Result<(Vec<(ObjectKey, String, i64)>, bool)> {
-        todo!()
+        let (bucket, prefix) = (bucket.clone(), prefix.to_owned());
+        self.0.index.look_up(move |index| uploads::list(index, &bucket, &prefix, after, limit)).await
     }
+
     /// Publishes the object from its parts; copies no bytes. After a failure the upload is still there.
-    #[allow(clippy::too_many_arguments)]
+    ///
+    /// # Errors
+    /// `Error::NoSuchBucket`, `Error::NoSuchUpload`, `Error::InvalidPart` (also an empty list),
+    /// `Error::InvalidPartOrder`, `Error::EntityTooSmall`, `Error::BadDigest`, and as [`Store::publish`].
+    #[expect(clippy::too_many_arguments, reason = "the protocol's operation has as many")]
     pub async fn complete_upload(
         &self,
-        _bucket: &BucketName,
-        _key: &ObjectKey,
-        _upload_id: &str,
-        _parts: Vec<CompletedPart>,
-        _checksum: Option<Checksum>,
-        _condition: Condition,
-        _now_ms: i64,
+        bucket: &BucketName,
+        key: &ObjectKey,
+        upload_id: &str,
+        parts: Vec<CompletedPart>,
+        checksum: Option<Checksum>,
+        condition: Condition,
+        now_ms: i64,
     ) -> Result<ObjectInfo> {
-        todo!()
+        let completion = Completion { parts, checksum, condition, part_bytes_min: PART_BYTES_MIN, now_ms };
+        self.complete(upload_address(bucket, key, upload_id), completion).await
     }
-    pub async fn abort_upload(&self, _bucket: &BucketName, _key: &ObjectKey, _upload_id: &str) -> Result<()> {
-        todo!()
+
+    async fn complete(&self, upload: UploadAddress, completion: Completion) -> Result<ObjectInfo> {
+        self.0.index.change(move |write| multipart::complete(write, &upload, &completion)).await
+    }
+
+    /// # Errors
+    /// `Error::NoSuchBucket`, `Error::NoSuchUpload`.
+    pub async fn abort_upload(&self, bucket: &BucketName, key: &ObjectKey, upload_id: &str) -> Result<()> {
+        let upload = upload_address(bucket, key, upload_id);
+        self.0.index.change(move |write| uploads::abort(write, &upload)).await
     }
 
     /// One bucket as an `object_store` for the catalog: same process, same durability.
-    pub fn bucket(&self, _bucket: BucketName) -> Arc<dyn ::object_store::ObjectStore> {
-        todo!()
+    pub fn bucket(&self, bucket: BucketName) -> Arc<dyn ::object_store::ObjectStore> {
+        Arc::new(object_store::BucketStore::new(self.clone(), bucket))
     }
+}
+
+impl Inner {
+    fn open(folder: &Path, settings: &StoreSettings, faults: Option<Arc<Faults>>) -> Result<Self> {
+        std::fs::create_dir_all(folder)?;
+        let lock = Arc::new(FolderLock::acquire(folder)?);
+        let health = Arc::new(Health::new());
+        let disk = Disk::open(folder, settings.reserve_bytes, health.clone(), faults)?;
+        let (reaper, queue) = reaper::queue();
+        let reaped = Reaped::default();
+        let parts =
+            index::Parts { health: health.clone(), reaper: reaper.clone(), reaped: reaped.clone(), lock: lock.clone() };
+        let index = Index::open(folder, parts, |connection| recover::recover(connection, &disk))?;
+        let pins = Pins::new(reaper.clone());
+        let reaper_thread = reaper::start(queue, folder, disk.clone(), pins.clone(), reaped, lock.clone())?;
+        Ok(Self {
+            index,
+            disk,
+            pins,
+            reaper,
+            reaper_thread: Mutex::new(Some(reaper_thread)),
+            blocking: Blocking::new(),
+            health,
+            lock: Mutex::new(Some(lock)),
+            small_bytes_max: settings.small_object_bytes_max.min(upload::BATCH_BYTES as u64),
+        })
+    }
+}
+
+fn upload_address(bucket: &BucketName, key: &ObjectKey, id: &str) -> UploadAddress {
+    UploadAddress { object: Address::new(bucket, key), id: id.to_owned() }
+}
+
+/// An error with what caused it, for the log.
+fn error_chain(error: &(dyn std::error::Error + 'static)) -> String {
+    let causes = std::iter::successors(error.source(), |error| error.source());
+    causes.fold(error.to_string(), |chain, cause| format!("{chain}: {cause}"))
 }

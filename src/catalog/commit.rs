@@ -1,0 +1,176 @@
+//! Commits to existing tables: requirements checked against the current version, updates applied, the pointer swapped.
+//!
+//! The file is written first and the swap alone makes it visible. A crash before the swap leaves a file that no row
+//! names (the reaper's, `jobs/reap.rs`); after it, a whole commit. A commit that lost the race is built again on what
+//! won, as long as its requirements hold. Commits to one table take turns within this process.
+
+use super::{
+    Error, Result, authorise, create,
+    document::{Document, off_thread},
+    files, location, publish,
+    publish::Outcome,
+    queue::{Turn, WAITING_MAX},
+    tables::{self, Table},
+    warehouses::Warehouse,
+};
+use crate::{
+    app::{App, now_ms},
+    auth::Caller,
+    db::tables::{Swap, TableRow},
+    iceberg::{commit::Commit, ident::TableIdent, metadata::TableMetadata},
+};
+use bytes::Bytes;
+use std::{sync::Arc, time::Duration};
+use uuid::Uuid;
+
+/// How often a commit that lost the race is built anew. Only commits through other processes can win while this one
+/// has its turn.
+pub const ATTEMPTS_MAX: u32 = 16;
+/// Longest pause before the first new attempt; it doubles up to [`PAUSE_MAX`]. The actual pause is random below it.
+const PAUSE: Duration = Duration::from_millis(10);
+const PAUSE_MAX: Duration = Duration::from_millis(640);
+
+type CommitTurn = Turn<(Uuid, TableIdent)>;
+
+/// Applies a commit, or completes a staged create. An answer means that it is durable and visible.
+///
+/// # Errors
+/// `Error::NoSuchTable`; `Error::CommitFailed` when a requirement does not hold or [`ATTEMPTS_MAX`] is reached;
+/// `Error::Invalid` when an update breaks a rule; `Error::CommitStateUnknown`; otherwise nothing was changed. As
+/// [`create::create`] for commits that create.
+pub async fn commit(
+    app: &App,
+    caller: &Caller,
+    warehouse: &Arc<Warehouse>,
+    ident: &TableIdent,
+    commit: Commit,
+) -> Result<Table> {
+    authorise(caller)?;
+    let line = (warehouse.id, ident.clone());
+    let turn = app.catalog.commits.turn(&line).await;
+    let turn = turn.ok_or_else(|| Error::Busy(format!("{WAITING_MAX} commits are waiting for table {ident}")))?;
+    let result = match commit.is_create() {
+        true => create::complete(app, warehouse, ident, &commit).await.map(|table| (table, "committed")),
+        false => update(app, warehouse, ident, Arc::new(commit), Arc::new(turn)).await,
+    };
+    metrics::counter!("tidewater_commits_total", "outcome" => outcome(&result)).increment(1);
+    result.map(|(table, _)| table)
+}
+
+async fn update(
+    app: &App,
+    warehouse: &Arc<Warehouse>,
+    ident: &TableIdent,
+    commit: Arc<Commit>,
+    turn: Arc<CommitTurn>,
+) -> Result<(Table, &'static str)> {
+    for attempt in 0..ATTEMPTS_MAX {
+        if attempt > 0 {
+            metrics::counter!("tidewater_commit_retries_total").increment(1);
+            tokio::time::sleep(pause(attempt)).await;
+        }
+        let base = tables::read(app, warehouse, ident).await?;
+        let Some(metadata) = apply(&commit, &base).await? else { return Ok((base, "unchanged")) };
+        location::check(&warehouse.location, Some(&base.document.metadata), &metadata)?;
+        // A task of its own: a client that hangs up cannot stop it halfway, and the turn lasts until it has ended.
+        let task = write_and_swap(app.clone(), ident.clone(), base, metadata, Arc::clone(&turn));
+        let swapped = tokio::spawn(task).await.unwrap_or_else(|error| {
+            tracing::error!(table = %ident, %error, "a commit broke off");
+            Err(Error::CommitStateUnknown(ident.clone()))
+        });
+        if let Some(table) = swapped? {
+            return Ok((table, "committed"));
+        }
+    }
+    Err(Error::CommitFailed(format!("commit to {ident} lost the race {ATTEMPTS_MAX} times")))
+}
+
+async fn apply(commit: &Arc<Commit>, base: &Table) -> Result<Option<TableMetadata>> {
+    let (commit, document) = (Arc::clone(commit), Arc::clone(&base.document));
+    let applied = off_thread(document.json.len(), move || {
+        commit.apply(&document.metadata, &document.location, now_ms().max(document.metadata.last_updated_ms()))
+    });
+    Ok(applied.await??)
+}
+
+/// `None`: another commit came first, and nothing is left of this attempt.
+async fn write_and_swap(
+    app: App,
+    ident: TableIdent,
+    base: Table,
+    metadata: TableMetadata,
+    _turn: Arc<CommitTurn>,
+) -> Result<Option<Table>> {
+    let Table { warehouse, row, document } = base;
+    let file = files::next_name(&metadata, Some(&row.metadata_location), Uuid::now_v7())?;
+    let metadata = Arc::new(metadata);
+    let json = off_thread(document.json.len(), {
+        let metadata = Arc::clone(&metadata);
+        move || Bytes::from(metadata.to_json())
+    })
+    .await?;
+    files::write(&warehouse, &file, json.clone()).await?;
+
+    let swap = Swap {
+        base: &row,
+        metadata_location: &file,
+        location: metadata.location(),
+        format_version: metadata.format_version(),
+        now_ms: now_ms(),
+    };
+    let revision = match publish::swap(&app, &warehouse, &swap).await {
+        Outcome::Done(revision) => revision,
+        Outcome::Lost => return Ok(None),
+        Outcome::LocationTaken => {
+            let place = metadata.location();
+            return Err(Error::Invalid(format!("location is, holds or lies within another table's: {place}")));
+        }
+        Outcome::NotSent(error) => return Err(Error::read(error)),
+        Outcome::Unknown => return Err(Error::CommitStateUnknown(ident)),
+    };
+    let superseded = document;
+    let document = Arc::new(Document::new(file.clone(), json, Arc::clone(&metadata)));
+    app.catalog.documents.keep(&document);
+    app.catalog.documents.forget(&superseded.location);
+    delete_after_commit(&warehouse, &superseded, &metadata).await;
+    let row = TableRow {
+        location: metadata.location().to_owned(),
+        format_version: metadata.format_version(),
+        previous_location: Some(row.metadata_location),
+        metadata_location: file,
+        // A settled swap raised it further; whoever commits next reads the row anew.
+        revision: revision.unwrap_or(row.revision + 1),
+        ..row
+    };
+    Ok(Some(Table { warehouse, row, document }))
+}
+
+/// Deletes metadata files that have left the log, where the table asks for it. Best effort: a crash leaves files that
+/// the table no longer names, as without the property. Only files inside the table's own folder go.
+async fn delete_after_commit(warehouse: &Warehouse, base: &Document, metadata: &TableMetadata) {
+    let wanted = metadata.property("write.metadata.delete-after-commit.enabled");
+    if !wanted.is_some_and(|value| value.eq_ignore_ascii_case("true")) {
+        return;
+    }
+    for file in metadata.removed_from_log(&base.metadata) {
+        if location::is_within(file, metadata.location()) {
+            files::discard(warehouse, file).await;
+        }
+    }
+}
+
+fn pause(attempt: u32) -> Duration {
+    let longest = PAUSE.saturating_mul(2_u32.saturating_pow(attempt - 1)).min(PAUSE_MAX);
+    // The last bits of a fresh id are random.
+    longest.mul_f64(f64::from(Uuid::new_v4().as_bytes()[15]) / 255.0)
+}
+
+fn outcome(result: &Result<(Table, &'static str)>) -> &'static str {
+    match result {
+        Ok((_, outcome)) => outcome,
+        Err(Error::CommitFailed(_) | Error::NameTaken { .. }) => "conflict",
+        Err(Error::CommitStateUnknown(_) | Error::Internal(_)) => "unknown",
+        Err(Error::Busy(_) | Error::StorageFull | Error::Unavailable(_)) => "unavailable",
+        Err(_) => "refused",
+    }
+}

@@ -1,0 +1,214 @@
+//! Making tables: at once, staged, and by the commit that completes a staged one.
+//!
+//! The metadata file comes first, then the row; only the row makes a table. A crash in between leaves a file that no
+//! row names, which the reaper (`jobs/reap.rs`) takes. Staging stores nothing.
+
+use super::{
+    Error, Result, authorise, document::Document, files, location, publish, tables::Table, warehouses::Warehouse,
+};
+use crate::{
+    app::{App, now_ms},
+    auth::Caller,
+    db::{
+        self,
+        tables::{Create, Kind, NewTable, Settled, TableRow},
+    },
+    iceberg::{
+        commit::Commit,
+        create::CreateTable,
+        ident::{Namespace, TableIdent},
+        metadata::TableMetadata,
+    },
+};
+use bytes::Bytes;
+use std::sync::Arc;
+use uuid::Uuid;
+
+/// Default locations tried before giving up.
+const LOCATIONS_MAX: usize = 4;
+
+pub enum Created {
+    Stored(Table),
+    Staged(Staged),
+}
+
+/// A table that exists in an answer only, until a commit completes it.
+pub struct Staged {
+    pub location: String,
+    pub json: Bytes,
+}
+
+/// What became of an attempt to make metadata a table.
+enum Published {
+    Done(Table),
+    Exists(Kind),
+    NoNamespace,
+    LocationTaken,
+}
+
+/// # Errors
+/// `Error::NameTaken`, `Error::NoSuchNamespace`; `Error::Invalid` for schemas, properties and locations that break a
+/// rule, and for locations that touch another table's.
+pub async fn create(
+    app: &App,
+    caller: &Caller,
+    warehouse: &Arc<Warehouse>,
+    namespace: &Namespace,
+    request: CreateTable,
+) -> Result<Created> {
+    authorise(caller)?;
+    let ident = TableIdent::new(namespace.clone(), request.name.clone())?;
+    let namespace_location = check_free(app, warehouse, &ident).await?;
+    let requested = request.location.as_deref().map(|place| location::requested(place, &warehouse.location));
+    let requested = requested.transpose()?;
+    for attempt in 0..LOCATIONS_MAX {
+        let uuid = Uuid::new_v4();
+        let place = match &requested {
+            Some(place) => place.clone(),
+            None if attempt == 0 => {
+                location::default_for(&warehouse.location, namespace_location.as_deref(), &ident, uuid)
+            }
+            None => location::by_id(&warehouse.location, uuid),
+        };
+        let metadata = request.metadata(&place, uuid, now_ms())?;
+        location::check(&warehouse.location, None, &metadata)?;
+        if request.stage_create {
+            if !db::tables::location_taken(&app.db, &place, None).await.map_err(Error::read)? {
+                return Ok(Created::Staged(Staged { location: place, json: metadata.to_json().into() }));
+            }
+        } else {
+            match store(app, warehouse, &ident, metadata).await? {
+                Published::Done(table) => return Ok(Created::Stored(table)),
+                Published::Exists(kind) => return Err(Error::NameTaken { ident, kind }),
+                Published::NoNamespace => return Err(Error::NoSuchNamespace(ident.namespace)),
+                Published::LocationTaken => {}
+            }
+        }
+        if requested.is_some() {
+            return Err(touches_another(&place));
+        }
+    }
+    Err(Error::internal(format!("no free location found for {ident} in {LOCATIONS_MAX} attempts")))
+}
+
+/// Makes a table from a commit that requires that there is none.
+///
+/// # Errors
+/// As [`create`], but `Error::CommitFailed` when a table has the name.
+pub(super) async fn complete(
+    app: &App,
+    warehouse: &Arc<Warehouse>,
+    ident: &TableIdent,
+    commit: &Commit,
+) -> Result<Table> {
+    let taken = |kind| match kind {
+        Kind::Table => Error::CommitFailed("Requirement failed: table already exists".to_owned()),
+        Kind::View => Error::NameTaken { ident: ident.clone(), kind },
+    };
+    match check_free(app, warehouse, ident).await {
+        Err(Error::NameTaken { kind, .. }) => return Err(taken(kind)),
+        checked => checked?,
+    };
+    let metadata = commit.create(Uuid::new_v4(), now_ms())?;
+    location::check(&warehouse.location, None, &metadata)?;
+    let place = metadata.location().to_owned();
+    match store(app, warehouse, ident, metadata).await? {
+        Published::Done(table) => Ok(table),
+        Published::Exists(kind) => Err(taken(kind)),
+        Published::NoNamespace => Err(Error::NoSuchNamespace(ident.namespace.clone())),
+        Published::LocationTaken => Err(touches_another(&place)),
+    }
+}
+
+fn touches_another(place: &str) -> Error {
+    Error::Invalid(format!("location is, holds or lies within another table's: {place}"))
+}
+
+/// Says no early, before a file is written; the insert decides. Answers the namespace's `location` property.
+async fn check_free(app: &App, warehouse: &Warehouse, ident: &TableIdent) -> Result<Option<String>> {
+    let row = db::tables::load(&app.db, warehouse.id, ident).await.map_err(Error::read)?;
+    if let Some(row) = row {
+        return Err(Error::NameTaken { ident: ident.clone(), kind: row.kind });
+    }
+    let namespace = db::namespaces::load(&app.db, warehouse.id, &ident.namespace).await.map_err(Error::read)?;
+    let mut namespace = namespace.ok_or_else(|| Error::NoSuchNamespace(ident.namespace.clone()))?;
+    Ok(namespace.properties.remove(location::NAMESPACE_LOCATION))
+}
+
+/// Writes the file and inserts the row, in a task of its own that outlives the client's connection.
+async fn store(
+    app: &App,
+    warehouse: &Arc<Warehouse>,
+    ident: &TableIdent,
+    metadata: TableMetadata,
+) -> Result<Published> {
+    let task = write_and_insert(app.clone(), Arc::clone(warehouse), ident.clone(), metadata);
+    tokio::spawn(task).await.unwrap_or_else(|error| {
+        tracing::error!(table = %ident, %error, "a create broke off");
+        Err(Error::CommitStateUnknown(ident.clone()))
+    })
+}
+
+async fn write_and_insert(
+    app: App,
+    warehouse: Arc<Warehouse>,
+    ident: TableIdent,
+    metadata: TableMetadata,
+) -> Result<Published> {
+    let file = files::next_name(&metadata, None, Uuid::now_v7())?;
+    let uuid = metadata.uuid().ok_or_else(|| Error::Invalid("a new table needs a uuid".to_owned()))?;
+    let metadata = Arc::new(metadata);
+    let json = Bytes::from(metadata.to_json());
+    files::write(&warehouse, &file, json.clone()).await?;
+    let new = NewTable {
+        kind: Kind::Table,
+        uuid,
+        format_version: metadata.format_version(),
+        location: metadata.location().to_owned(),
+        metadata_location: file,
+    };
+    // A crash before the insert leaves a file that no row names; after it, a whole table.
+    let refused = match insert(&app, &warehouse, &ident, &new).await? {
+        Create::Done(row) => {
+            let document = Arc::new(Document::new(new.metadata_location, json, metadata));
+            app.catalog.documents.keep(&document);
+            return Ok(Published::Done(Table { warehouse, row, document }));
+        }
+        Create::Exists(kind) => Published::Exists(kind),
+        Create::NoNamespace => Published::NoNamespace,
+        Create::LocationTaken => Published::LocationTaken,
+    };
+    Ok(refused)
+}
+
+/// Inserts the row; when the answer is lost, asks what became of it. A file that certainly nobody names is deleted.
+///
+/// # Errors
+/// `Error::Unavailable` when nothing was done, `Error::CommitStateUnknown` when the database stays away.
+async fn insert(app: &App, warehouse: &Warehouse, ident: &TableIdent, new: &NewTable) -> Result<Create> {
+    let error = match publish::create(app, warehouse.id, ident, new, now_ms()).await {
+        Ok(Create::Done(row)) => return Ok(Create::Done(row)),
+        Ok(refused) => {
+            files::discard(warehouse, &new.metadata_location).await;
+            return Ok(refused);
+        }
+        Err(error) => error,
+    };
+    if !publish::never_sent(&error) {
+        tracing::warn!(table = %ident, %error, "the outcome of a create is not known yet");
+        match publish::settle_create(app, new).await {
+            Some(Settled::Landed) => return landed(app, warehouse, ident, new).await,
+            Some(Settled::Lost) => {}
+            None => return Err(Error::CommitStateUnknown(ident.clone())),
+        }
+    }
+    files::discard(warehouse, &new.metadata_location).await;
+    Err(Error::read(error))
+}
+
+/// The row that an insert of ours made. Whoever has moved its pointer, its name or itself since built on it.
+async fn landed(app: &App, warehouse: &Warehouse, ident: &TableIdent, new: &NewTable) -> Result<Create> {
+    let row = db::tables::load(&app.db, warehouse.id, ident).await.map_err(Error::write)?;
+    let row = row.filter(|row: &TableRow| row.location == new.location);
+    row.map(Create::Done).ok_or_else(|| Error::CommitStateUnknown(ident.clone()))
+}

@@ -1,0 +1,154 @@
+//! Metadata documents: the JSON of one metadata file, and what it parses to, kept by location.
+//!
+//! A location's content never changes, so nothing here can go stale. A load answers the very bytes of the file; parsing
+//! happens once, when a file is first read or by the commit that wrote it.
+
+use super::{Error, Result, deflated::Deflated, files, warehouses::Warehouse};
+use crate::{
+    db::tables::TableRow,
+    iceberg::{self, metadata::TableMetadata},
+};
+use bytes::Bytes;
+use quick_cache::{Weighter, sync::Cache};
+use std::sync::{Arc, OnceLock};
+
+/// Memory that a parsed document takes beside its JSON, in multiples of the JSON's size. An estimate on the high side.
+const PARSED_TIMES: u64 = 4;
+/// What an entry takes besides. Bytes.
+const ENTRY_BYTES: u64 = 1_024;
+/// Documents larger than this are worked on away from the threads that serve connections. Bytes of JSON.
+const INLINE_BYTES_MAX: usize = 256 << 10;
+
+/// One version of a table.
+#[derive(Debug)]
+pub struct Document {
+    /// Where its metadata file is.
+    pub location: String,
+    /// The file's content without its compression.
+    pub json: Bytes,
+    pub metadata: Arc<TableMetadata>,
+    json_refs: OnceLock<Bytes>,
+    deflated: OnceLock<Deflated>,
+    deflated_refs: OnceLock<Deflated>,
+}
+
+/// Which snapshots of a table are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Snapshots {
+    All,
+    /// Those that a branch or tag points at (`snapshots=refs`).
+    Refs,
+}
+
+impl Document {
+    pub fn new(location: String, json: Bytes, metadata: Arc<TableMetadata>) -> Document {
+        let (json_refs, deflated, deflated_refs) = Default::default();
+        Document { location, json, metadata, json_refs, deflated, deflated_refs }
+    }
+
+    /// The metadata's JSON.
+    pub fn json(&self, snapshots: Snapshots) -> Bytes {
+        match snapshots {
+            Snapshots::All => self.json.clone(),
+            Snapshots::Refs => self.json_refs.get_or_init(|| self.metadata.to_json_refs().into()).clone(),
+        }
+    }
+
+    /// The same, compressed. Made once; large ones away from the threads that serve connections.
+    ///
+    /// # Errors
+    /// `Error::Internal` when that thread breaks down.
+    pub async fn deflated(self: &Arc<Self>, snapshots: Snapshots) -> Result<Deflated> {
+        if let Some(deflated) = self.deflated_copy(snapshots).get() {
+            return Ok(deflated.clone());
+        }
+        let document = Arc::clone(self);
+        off_thread(self.json.len(), move || {
+            let make = || Deflated::new(&document.json(snapshots));
+            document.deflated_copy(snapshots).get_or_init(make).clone()
+        })
+        .await
+    }
+
+    fn deflated_copy(&self, snapshots: Snapshots) -> &OnceLock<Deflated> {
+        match snapshots {
+            Snapshots::All => &self.deflated,
+            Snapshots::Refs => &self.deflated_refs,
+        }
+    }
+}
+
+/// Documents by the location of their file, bounded in bytes.
+pub(crate) struct Documents(Cache<String, Arc<Document>, ByBytes>);
+
+#[derive(Clone)]
+struct ByBytes;
+
+impl Weighter<String, Arc<Document>> for ByBytes {
+    fn weight(&self, _location: &String, document: &Arc<Document>) -> u64 {
+        // The copies count from the start: an entry's weight must not change.
+        ENTRY_BYTES + document.json.len() as u64 * (2 + PARSED_TIMES)
+    }
+}
+
+impl Documents {
+    pub(crate) fn new(bytes_max: u64) -> Documents {
+        // Tables' metadata starts at about 2 KB; the estimate only sizes the map.
+        let entries = usize::try_from(bytes_max / (16 << 10)).unwrap_or(usize::MAX).clamp(64, 1 << 20);
+        Documents(Cache::with_weighter(entries, bytes_max, ByBytes))
+    }
+
+    /// The document a row points at, from memory or from its file; many who want the same wait for one reading.
+    ///
+    /// # Errors
+    /// As [`files::read`]; `Error::Internal` when the file is not valid metadata.
+    pub(crate) async fn read(&self, warehouse: &Warehouse, row: &TableRow) -> Result<Arc<Document>> {
+        let location = row.metadata_location.as_str();
+        if let Some(document) = self.0.get(location) {
+            metrics::counter!("tidewater_metadata_cache_total", "result" => "hit").increment(1);
+            return Ok(document);
+        }
+        metrics::counter!("tidewater_metadata_cache_total", "result" => "miss").increment(1);
+        self.0.get_or_insert_async(location, read(warehouse, row)).await
+    }
+
+    /// Keeps what a commit has just written.
+    pub(crate) fn keep(&self, document: &Arc<Document>) {
+        self.0.insert(document.location.clone(), Arc::clone(document));
+    }
+
+    pub(crate) fn forget(&self, location: &str) {
+        self.0.remove(location);
+    }
+}
+
+async fn read(warehouse: &Warehouse, row: &TableRow) -> Result<Arc<Document>> {
+    let (location, uuid) = (row.metadata_location.clone(), row.uuid);
+    let json = files::read(warehouse, &location).await?;
+    let parsed = off_thread(json.len(), move || {
+        let metadata = TableMetadata::parse(&json)?;
+        match metadata.uuid() {
+            Some(_) => Ok((json, metadata)),
+            // An old file without one: the table's own, the same at every load, until a commit writes it down.
+            None => {
+                let metadata = metadata.or_uuid(uuid);
+                Ok((Bytes::from(metadata.to_json()), metadata))
+            }
+        }
+    });
+    let parsed: Result<_, iceberg::Error> = parsed.await?;
+    let (json, metadata) =
+        parsed.map_err(|error| Error::internal(format!("unreadable metadata file {location}: {error}")))?;
+    Ok(Arc::new(Document::new(location, json, Arc::new(metadata))))
+}
+
+/// Runs work over `bytes` of JSON: here when it is quick, on a thread for blocking work when it is not.
+pub(crate) async fn off_thread<T: Send + 'static>(
+    bytes: usize,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T> {
+    if bytes <= INLINE_BYTES_MAX {
+        return Ok(work());
+    }
+    tokio::task::spawn_blocking(work).await.map_err(|error| Error::Internal(Box::new(error)))
+}

@@ -1,0 +1,98 @@
+//! Namespaces: created under an existing parent, dropped when empty.
+
+pub use crate::db::namespaces::Properties;
+
+use super::{Error, Result, authorise, warehouses::Warehouse};
+use crate::{
+    app::App,
+    auth::Caller,
+    db::{
+        self, Page,
+        namespaces::{Changed, Create, Drop, NamespaceRow},
+    },
+    iceberg::ident::Namespace,
+};
+
+/// # Errors
+/// `Error::NoSuchNamespace` of the parent: a tree is never made half; `Error::NamespaceExists`.
+pub async fn create(
+    app: &App,
+    caller: &Caller,
+    warehouse: &Warehouse,
+    namespace: &Namespace,
+    properties: &Properties,
+) -> Result<NamespaceRow> {
+    authorise(caller)?;
+    check(properties)?;
+    match db::namespaces::create(&app.db, warehouse.id, namespace, properties).await.map_err(Error::write)? {
+        Create::Done(row) => Ok(row),
+        Create::Exists => Err(Error::NamespaceExists(namespace.clone())),
+        Create::NoParent => Err(Error::NoSuchNamespace(namespace.parent().unwrap_or_else(|| namespace.clone()))),
+    }
+}
+
+/// # Errors
+/// `Error::NoSuchNamespace`.
+pub async fn load(app: &App, caller: &Caller, warehouse: &Warehouse, namespace: &Namespace) -> Result<NamespaceRow> {
+    authorise(caller)?;
+    let row = db::namespaces::load(&app.db, warehouse.id, namespace).await.map_err(Error::read)?;
+    row.ok_or_else(|| Error::NoSuchNamespace(namespace.clone()))
+}
+
+/// Names of the direct children of `parent`, of the top level when `None`.
+///
+/// # Errors
+/// `Error::NoSuchNamespace` of the parent.
+pub async fn list(
+    app: &App,
+    caller: &Caller,
+    warehouse: &Warehouse,
+    parent: Option<&Namespace>,
+    page: &Page,
+) -> Result<Vec<String>> {
+    authorise(caller)?;
+    let names = db::namespaces::list(&app.db, warehouse.id, parent, page).await.map_err(Error::read)?;
+    match (names, parent) {
+        (Some(names), _) => Ok(names),
+        (None, Some(parent)) => Err(Error::NoSuchNamespace(parent.clone())),
+        (None, None) => Ok(Vec::new()),
+    }
+}
+
+/// # Errors
+/// `Error::KeysOverlap` when a key is both removed and updated; `Error::NoSuchNamespace`.
+pub async fn update_properties(
+    app: &App,
+    caller: &Caller,
+    warehouse: &Warehouse,
+    namespace: &Namespace,
+    removals: &[String],
+    updates: &Properties,
+) -> Result<Changed> {
+    authorise(caller)?;
+    if let Some(key) = removals.iter().find(|key| updates.contains_key(*key)) {
+        return Err(Error::KeysOverlap(key.clone()));
+    }
+    check(updates)?;
+    let changed = db::namespaces::update_properties(&app.db, warehouse.id, namespace, removals, updates).await;
+    changed.map_err(Error::write)?.ok_or_else(|| Error::NoSuchNamespace(namespace.clone()))
+}
+
+/// # Errors
+/// `Error::NamespaceNotEmpty` while it has tables, views or children; `Error::NoSuchNamespace`.
+pub async fn drop(app: &App, caller: &Caller, warehouse: &Warehouse, namespace: &Namespace) -> Result<()> {
+    authorise(caller)?;
+    match db::namespaces::drop(&app.db, warehouse.id, namespace).await.map_err(Error::write)? {
+        Drop::Done => Ok(()),
+        Drop::Missing => Err(Error::NoSuchNamespace(namespace.clone())),
+        Drop::NotEmpty => Err(Error::NamespaceNotEmpty(namespace.clone())),
+    }
+}
+
+/// A NUL cannot be stored in Postgres, so it is refused everywhere.
+fn check(properties: &Properties) -> Result<()> {
+    let bad = properties.iter().find(|(key, value)| key.contains('\0') || value.contains('\0'));
+    bad.map_or(Ok(()), |(key, _)| {
+        Err(Error::Invalid(format!("property holds a NUL character: {}", key.escape_default())))
+    })
+}

@@ -1,0 +1,141 @@
+//! Tables as they are: load, list, drop, rename. Making and changing them is in `create.rs` and `commit.rs`.
+
+pub use crate::db::tables::Kind;
+
+use super::{Error, Result, authorise, document::Document, purge, warehouses::Warehouse};
+use crate::{
+    app::{App, now_ms},
+    auth::Caller,
+    db::{
+        self, Page,
+        tables::{Rename, TableRow},
+    },
+    iceberg::ident::{Namespace, TableIdent},
+};
+use std::sync::Arc;
+
+/// A table at one version.
+#[derive(Debug, Clone)]
+pub struct Table {
+    pub warehouse: Arc<Warehouse>,
+    pub row: TableRow,
+    pub document: Arc<Document>,
+}
+
+/// What becomes of a dropped table's files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Files {
+    Keep,
+    Purge,
+}
+
+/// # Errors
+/// `Error::NoSuchTable`, also when the namespace is missing or a view has the name; `Error::MetadataMissing`.
+pub async fn load(app: &App, caller: &Caller, warehouse: &Arc<Warehouse>, ident: &TableIdent) -> Result<Table> {
+    authorise(caller)?;
+    read(app, warehouse, ident).await
+}
+
+/// # Errors
+/// `Error::NoSuchTable`, as [`load`].
+pub async fn exists(app: &App, caller: &Caller, warehouse: &Warehouse, ident: &TableIdent) -> Result<()> {
+    authorise(caller)?;
+    row(app, warehouse, ident).await.map(|_| ())
+}
+
+/// Names in order.
+///
+/// # Errors
+/// `Error::NoSuchNamespace`.
+pub async fn list(
+    app: &App,
+    caller: &Caller,
+    warehouse: &Warehouse,
+    namespace: &Namespace,
+    page: &Page,
+) -> Result<Vec<String>> {
+    authorise(caller)?;
+    let names = db::tables::list(&app.db, warehouse.id, namespace, Kind::Table, page).await.map_err(Error::read)?;
+    names.ok_or_else(|| Error::NoSuchNamespace(namespace.clone()))
+}
+
+/// Forgets a table. With [`Files::Purge`] its files go afterwards: the row and the order to purge change in one
+/// transaction, so a crash leaves either a whole table, or files with an order to delete them.
+///
+/// # Errors
+/// `Error::NoSuchTable`; `Error::Invalid` when the table's `gc.enabled=false` forbids to delete files.
+pub async fn drop(
+    app: &App,
+    caller: &Caller,
+    warehouse: &Arc<Warehouse>,
+    ident: &TableIdent,
+    files: Files,
+) -> Result<()> {
+    authorise(caller)?;
+    if files == Files::Keep {
+        let dropped = db::tables::drop(&app.db, warehouse.id, ident, Kind::Table, None).await.map_err(Error::write)?;
+        return dropped.map(|_| ()).ok_or_else(|| Error::NoSuchTable(ident.clone()));
+    }
+    let row = row(app, warehouse, ident).await?;
+    may_purge(app, warehouse, &row).await?;
+    let job = purge::Order::new(warehouse, &row).job(now_ms());
+    let dropped = db::tables::drop(&app.db, warehouse.id, ident, Kind::Table, Some(&job)).await;
+    let dropped = dropped.map_err(Error::write)?.ok_or_else(|| Error::NoSuchTable(ident.clone()))?;
+    if dropped.metadata_location != row.metadata_location {
+        // A commit came in between: the order names its predecessor. A crash here leaves what that commit added.
+        let job = purge::Order::new(warehouse, &dropped).job(now_ms());
+        db::jobs::enqueue(&app.db, &job).await.map_err(Error::write)?;
+    }
+    app.catalog.jobs_due.notify_one();
+    Ok(())
+}
+
+/// A table whose metadata cannot be found may always go: there is nothing left to protect.
+async fn may_purge(app: &App, warehouse: &Warehouse, row: &TableRow) -> Result<()> {
+    match app.catalog.documents.read(warehouse, row).await {
+        Ok(document)
+            if document.metadata.property("gc.enabled").is_some_and(|value| value.eq_ignore_ascii_case("false")) =>
+        {
+            Err(Error::Invalid("cannot purge: the table's property gc.enabled is false".to_owned()))
+        }
+        Ok(_) | Err(Error::MetadataMissing(_)) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Moves a name; files, uuid and locations stay.
+///
+/// # Errors
+/// `Error::NoSuchTable` of the source, `Error::NoSuchNamespace` of the target, `Error::RenameTaken`, also onto itself.
+pub async fn rename(
+    app: &App,
+    caller: &Caller,
+    warehouse: &Warehouse,
+    from: &TableIdent,
+    to: &TableIdent,
+) -> Result<()> {
+    authorise(caller)?;
+    let taken = |kind| Error::RenameTaken { from: from.clone(), to: to.clone(), kind };
+    if from == to {
+        row(app, warehouse, from).await?;
+        return Err(taken(Kind::Table));
+    }
+    match db::tables::rename(&app.db, warehouse.id, from, to, Kind::Table).await.map_err(Error::write)? {
+        Rename::Done => Ok(()),
+        Rename::NoSource => Err(Error::NoSuchTable(from.clone())),
+        Rename::NoNamespace => Err(Error::NoSuchNamespace(to.namespace.clone())),
+        Rename::Exists(kind) => Err(taken(kind)),
+    }
+}
+
+/// The row of a table, not of a view.
+pub(super) async fn row(app: &App, warehouse: &Warehouse, ident: &TableIdent) -> Result<TableRow> {
+    let row = db::tables::load(&app.db, warehouse.id, ident).await.map_err(Error::read)?;
+    row.filter(|row| row.kind == Kind::Table).ok_or_else(|| Error::NoSuchTable(ident.clone()))
+}
+
+pub(super) async fn read(app: &App, warehouse: &Arc<Warehouse>, ident: &TableIdent) -> Result<Table> {
+    let row = row(app, warehouse, ident).await?;
+    let document = app.catalog.documents.read(warehouse, &row).await?;
+    Ok(Table { warehouse: Arc::clone(warehouse), row, document })
+}

@@ -1,0 +1,152 @@
+use super::{NOW_MS, warehouse, warehouse_with_namespace};
+use crate::db::{
+    Db,
+    jobs::{self, NewJob},
+    keys::{self, AccessKeyRow},
+    namespaces::{self, Properties},
+    testing::on_both,
+    warehouses::{self, WarehouseRow},
+};
+use uuid::Uuid;
+
+on_both!(
+    warehouses_are_found_by_name,
+    keys_are_unique_and_replaced_only_by_put,
+    nul_is_refused_before_sql,
+    a_job_goes_to_one_holder_until_its_lease_ends,
+    only_the_newest_holder_finishes_a_job,
+    a_failed_job_is_due_again_at_its_time,
+    the_longest_due_job_comes_first,
+    every_job_is_leased_once_among_many_takers,
+    ping_touches_the_database,
+);
+
+async fn warehouses_are_found_by_name(db: Db) {
+    let row = |name: &str| WarehouseRow { id: Uuid::now_v7(), name: name.into(), location: "s3://lake/a".into() };
+    let (upper, lower) = (row("Lake"), row("lake"));
+    assert!(warehouses::create(&db, &lower).await.unwrap());
+    assert!(warehouses::create(&db, &upper).await.unwrap(), "names differ by case");
+    assert!(!warehouses::create(&db, &row("lake")).await.unwrap());
+    assert_eq!(warehouses::load(&db, "lake").await.unwrap(), Some(lower.clone()));
+    assert_eq!(warehouses::load(&db, "lak").await.unwrap(), None);
+    assert_eq!(warehouses::list(&db).await.unwrap(), [upper, lower]);
+}
+
+async fn keys_are_unique_and_replaced_only_by_put(db: Db) {
+    let key = |id: &str, principal: &str| AccessKeyRow {
+        id: id.into(),
+        principal: principal.into(),
+        sealed_secret: vec![0, 1, 255],
+        created_at_ms: NOW_MS,
+        expires_at_ms: None,
+    };
+    let (first, mut second) = (key("A", "ann"), key("A", "bob"));
+    second.sealed_secret = vec![];
+    second.expires_at_ms = Some(NOW_MS + 1);
+    assert!(keys::create(&db, &first).await.unwrap());
+    assert!(!keys::create(&db, &second).await.unwrap());
+    assert_eq!(keys::load(&db, "A").await.unwrap().as_ref(), Some(&first));
+    keys::put(&db, &second).await.unwrap();
+    keys::put(&db, &key("B", "bea")).await.unwrap();
+    assert_eq!(keys::list(&db).await.unwrap(), [second, key("B", "bea")]);
+    assert!(keys::delete(&db, "A").await.unwrap());
+    assert!(!keys::delete(&db, "A").await.unwrap());
+    assert_eq!(keys::load(&db, "A").await.unwrap(), None);
+}
+
+async fn nul_is_refused_before_sql(db: Db) {
+    let warehouse = warehouse(&db).await;
+    let refused = |outcome: Result<(), sqlx::Error>| matches!(outcome, Err(sqlx::Error::InvalidArgument(_)));
+    assert!(refused(warehouses::load(&db, "a\0b").await.map(drop)));
+    let namespace = super::namespace("n");
+    for (key, value) in [("k\0", "v"), ("k", "v\0")] {
+        let properties = Properties::from([(key.to_owned(), value.to_owned())]);
+        assert!(refused(namespaces::create(&db, warehouse, &namespace, &properties).await.map(drop)), "{key} {value}");
+    }
+    assert_eq!(namespaces::load(&db, warehouse, &namespace).await.unwrap(), None);
+}
+
+async fn ping_touches_the_database(db: Db) {
+    db.ping().await.unwrap();
+    assert!(db.pool_state().connections >= 1);
+    db.close().await;
+    assert!(db.ping().await.is_err());
+}
+
+fn job(kind: &str, not_before_ms: i64) -> NewJob {
+    NewJob { kind: kind.into(), payload: r#"{"a":"ü"}"#.into(), not_before_ms }
+}
+
+async fn a_job_goes_to_one_holder_until_its_lease_ends(db: Db) {
+    let id = jobs::enqueue(&db, &job("purge", 100)).await.unwrap();
+    let (ann, bob) = (Uuid::now_v7(), Uuid::now_v7());
+    assert!(jobs::lease(&db, ann, 99, 10).await.unwrap().is_none(), "not due");
+    let leased = jobs::lease(&db, ann, 100, 10).await.unwrap().expect("due");
+    assert_eq!((leased.id, leased.kind.as_str(), leased.attempts, leased.fence), (id, "purge", 1, 1));
+    assert_eq!(leased.payload, r#"{"a":"ü"}"#);
+    assert!(jobs::lease(&db, bob, 109, 10).await.unwrap().is_none(), "held");
+    assert!(jobs::renew(&db, &leased, 120).await.unwrap());
+    assert!(jobs::lease(&db, bob, 119, 10).await.unwrap().is_none(), "renewed");
+    assert_eq!(jobs::lease(&db, bob, 120, 10).await.unwrap().map(|job| job.fence), Some(2));
+}
+
+async fn only_the_newest_holder_finishes_a_job(db: Db) {
+    jobs::enqueue(&db, &job("purge", 0)).await.unwrap();
+    let late = jobs::lease(&db, Uuid::now_v7(), 0, 10).await.unwrap().expect("due");
+    let newest = jobs::lease(&db, Uuid::now_v7(), 10, 10).await.unwrap().expect("lease ended");
+    assert!(!jobs::renew(&db, &late, 100).await.unwrap());
+    assert!(!jobs::fail(&db, &late, "no", 100).await.unwrap());
+    assert!(!jobs::complete(&db, &late).await.unwrap());
+    assert!(jobs::complete(&db, &newest).await.unwrap());
+    assert!(!jobs::complete(&db, &newest).await.unwrap(), "gone");
+    assert!(jobs::lease(&db, Uuid::now_v7(), i64::MAX, 10).await.unwrap().is_none());
+}
+
+async fn a_failed_job_is_due_again_at_its_time(db: Db) {
+    jobs::enqueue(&db, &job("purge", 0)).await.unwrap();
+    let leased = jobs::lease(&db, Uuid::now_v7(), 0, 10).await.unwrap().expect("due");
+    assert!(jobs::fail(&db, &leased, "disk\0 on fire", 50).await.unwrap());
+    assert!(!jobs::complete(&db, &leased).await.unwrap(), "who failed holds nothing");
+    assert!(jobs::lease(&db, Uuid::now_v7(), 49, 10).await.unwrap().is_none());
+    assert_eq!(jobs::lease(&db, Uuid::now_v7(), 50, 10).await.unwrap().map(|job| job.attempts), Some(2));
+}
+
+async fn the_longest_due_job_comes_first(db: Db) {
+    for (kind, due_at_ms) in [("later", 2), ("first", 0), ("then", 1)] {
+        jobs::enqueue(&db, &job(kind, due_at_ms)).await.unwrap();
+    }
+    let mut kinds = Vec::new();
+    while let Some(job) = jobs::lease(&db, Uuid::now_v7(), 5, 10).await.unwrap() {
+        kinds.push(job.kind);
+    }
+    assert_eq!(kinds, ["first", "then", "later"]);
+}
+
+async fn every_job_is_leased_once_among_many_takers(db: Db) {
+    warehouse_with_namespace(&db).await;
+    for _ in 0..40 {
+        jobs::enqueue(&db, &job("purge", 0)).await.unwrap();
+    }
+    let takers = (0..8).map(|_| {
+        let db = db.clone();
+        tokio::spawn(async move {
+            let mut taken = Vec::new();
+            while let Some(job) = jobs::lease(&db, Uuid::now_v7(), 0, 10).await.unwrap() {
+                taken.push(job.id);
+            }
+            taken
+        })
+    });
+    let mut taken = Vec::new();
+    for taker in takers.collect::<Vec<_>>() {
+        taken.extend(taker.await.unwrap());
+    }
+    // A taker that finds every due row locked by others may stop early; what it left is still there for the next.
+    while let Some(job) = jobs::lease(&db, Uuid::now_v7(), 0, 10).await.unwrap() {
+        taken.push(job.id);
+    }
+    assert_eq!(taken.len(), 40);
+    taken.sort();
+    taken.dedup();
+    assert_eq!(taken.len(), 40, "no job was leased twice");
+}

@@ -1,0 +1,44 @@
+//! Bodies of requests: bounded in size and time, and leniently JSON.
+//!
+//! The content type is not looked at: clients differ, and what does not parse is refused anyway. `serde_json` bounds the
+//! depth of nesting at 128.
+
+use super::error::{Error, Result};
+use axum::body::Body;
+use bytes::{Bytes, BytesMut};
+use http::{HeaderMap, header};
+use http_body_util::BodyExt;
+use serde::de::DeserializeOwned;
+use std::time::Duration;
+
+/// Longest wait for the next piece of a body.
+const PIECE_TIME_MAX: Duration = Duration::from_secs(30);
+/// A declared length reserves memory up front, up to this. Bytes.
+const RESERVED_BYTES_MAX: usize = 1 << 20;
+
+/// Reads a whole body of at most `bytes_max` bytes.
+///
+/// # Errors
+/// `Error::BodyTooLarge` as soon as it is known, `Error::BodyTooSlow`, `Error::BodyBroken`.
+pub async fn read(headers: &HeaderMap, mut body: Body, bytes_max: usize) -> Result<Bytes> {
+    let declared = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
+    if declared.is_some_and(|length| length > bytes_max) {
+        return Err(Error::BodyTooLarge { bytes_max });
+    }
+    let mut bytes = BytesMut::with_capacity(declared.unwrap_or_default().min(RESERVED_BYTES_MAX));
+    loop {
+        let frame = tokio::time::timeout(PIECE_TIME_MAX, body.frame()).await.map_err(|_| Error::BodyTooSlow)?;
+        let Some(frame) = frame else { return Ok(bytes.freeze()) };
+        let Ok(data) = frame.map_err(|_| Error::BodyBroken)?.into_data() else { continue };
+        if bytes.len() + data.len() > bytes_max {
+            return Err(Error::BodyTooLarge { bytes_max });
+        }
+        bytes.extend_from_slice(&data);
+    }
+}
+
+/// # Errors
+/// `catalog::Error::Invalid` saying where the JSON is wrong.
+pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
+    serde_json::from_slice(bytes).map_err(|error| Error::invalid(format!("request body is not as expected: {error}")))
+}

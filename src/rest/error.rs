@@ -1,0 +1,128 @@
+//! Errors as the Iceberg REST protocol writes them: one status and one type for each.
+
+use crate::{
+    catalog::{self, tables::Kind},
+    telemetry::Chain,
+};
+use axum::{
+    body::Body,
+    response::{IntoResponse, Response},
+};
+use http::{HeaderValue, Method, StatusCode, header};
+use serde::Serialize;
+
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Why a request is not answered with what it asked for.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Catalog(#[from] catalog::Error),
+    #[error("no such route: {method} {path}")]
+    NoRoute { method: Method, path: String },
+    #[error("{path} does not take {method}")]
+    WrongMethod { method: Method, path: String, allowed: Vec<&'static Method> },
+    #[error("the request's body is larger than {bytes_max} bytes")]
+    BodyTooLarge { bytes_max: usize },
+    #[error("the request's body did not arrive in time")]
+    BodyTooSlow,
+    #[error("the request's body broke off")]
+    BodyBroken,
+}
+
+impl From<crate::iceberg::Error> for Error {
+    fn from(error: crate::iceberg::Error) -> Self {
+        Error::Catalog(error.into())
+    }
+}
+
+/// The wrapper that every client expects (`IcebergErrorResponse`).
+#[derive(Serialize)]
+struct Wrapper<'a> {
+    error: Model<'a>,
+}
+
+#[derive(Serialize)]
+struct Model<'a> {
+    message: &'a str,
+    r#type: &'static str,
+    code: u16,
+}
+
+impl Error {
+    pub fn invalid(message: impl Into<String>) -> Error {
+        Error::Catalog(catalog::Error::Invalid(message.into()))
+    }
+
+    /// The status and the name of the exception that clients know it by.
+    pub fn status(&self) -> (StatusCode, &'static str) {
+        match self {
+            Error::Catalog(error) => catalog_status(error),
+            Error::NoRoute { .. } => (StatusCode::NOT_FOUND, "NotFoundException"),
+            Error::WrongMethod { .. } => (StatusCode::METHOD_NOT_ALLOWED, "UnsupportedOperationException"),
+            Error::BodyTooLarge { .. } => (StatusCode::PAYLOAD_TOO_LARGE, "BadRequestException"),
+            Error::BodyTooSlow => (StatusCode::REQUEST_TIMEOUT, "BadRequestException"),
+            Error::BodyBroken => (StatusCode::BAD_REQUEST, "BadRequestException"),
+        }
+    }
+
+    /// Whether the client should simply send the same again, because nothing was done.
+    fn may_retry(&self) -> bool {
+        matches!(self, Error::Catalog(catalog::Error::Busy(_) | catalog::Error::Unavailable(_)))
+    }
+}
+
+/// The one place where an error of the catalog gets its status.
+fn catalog_status(error: &catalog::Error) -> (StatusCode, &'static str) {
+    use catalog::Error;
+    match error {
+        Error::Unauthenticated => (StatusCode::UNAUTHORIZED, "NotAuthorizedException"),
+        Error::Forbidden(_) => (StatusCode::FORBIDDEN, "ForbiddenException"),
+        Error::NoSuchWarehouse(_) => (StatusCode::NOT_FOUND, "NoSuchWarehouseException"),
+        Error::NoSuchNamespace(_) => (StatusCode::NOT_FOUND, "NoSuchNamespaceException"),
+        Error::NoSuchTable(_) => (StatusCode::NOT_FOUND, "NoSuchTableException"),
+        Error::MetadataMissing(_) => (StatusCode::NOT_FOUND, "NotFoundException"),
+        Error::NamespaceExists(_)
+        | Error::NameTaken { kind: Kind::Table | Kind::View, .. }
+        | Error::RenameTaken { kind: Kind::Table | Kind::View, .. } => (StatusCode::CONFLICT, "AlreadyExistsException"),
+        Error::NamespaceNotEmpty(_) => (StatusCode::CONFLICT, "NamespaceNotEmptyException"),
+        Error::Invalid(_) => (StatusCode::BAD_REQUEST, "BadRequestException"),
+        Error::KeysOverlap(_) => (StatusCode::UNPROCESSABLE_ENTITY, "UnprocessableEntityException"),
+        Error::CommitFailed(_) => (StatusCode::CONFLICT, "CommitFailedException"),
+        Error::CommitStateUnknown(_) => (StatusCode::INTERNAL_SERVER_ERROR, "CommitStateUnknownException"),
+        Error::Busy(_) => (StatusCode::SERVICE_UNAVAILABLE, "SlowDownException"),
+        Error::StorageFull | Error::Unavailable(_) => (StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailableException"),
+        Error::Internal(_) => (StatusCode::INTERNAL_SERVER_ERROR, "InternalServerError"),
+    }
+}
+
+impl IntoResponse for Error {
+    fn into_response(self) -> Response {
+        let (status, kind) = self.status();
+        let message = self.to_string();
+        if status.is_server_error() {
+            tracing::error!(%status, error = %Chain(&self), "request failed");
+        }
+        let body = Wrapper { error: Model { message: &message, r#type: kind, code: status.as_u16() } };
+        let mut response = super::answer::json(status, &body);
+        let headers = response.headers_mut();
+        if status == StatusCode::UNAUTHORIZED {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        if self.may_retry() {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        if let Error::WrongMethod { allowed, .. } = &self {
+            let allowed: Vec<&str> = allowed.iter().map(|method| method.as_str()).collect();
+            headers.extend(HeaderValue::from_str(&allowed.join(", ")).map(|value| (header::ALLOW, value)));
+        }
+        response
+    }
+}
+
+/// The answer to a HEAD request: the same without a body.
+pub fn without_body(response: Response) -> Response {
+    let (mut parts, _) = response.into_parts();
+    parts.headers.remove(header::CONTENT_LENGTH);
+    Response::from_parts(parts, Body::empty())
+}

@@ -1,0 +1,189 @@
+//! The protocol over the real router, with a database and a store in a folder of its own.
+
+mod commits;
+mod delegation;
+mod namespaces;
+mod protocol;
+mod purge;
+mod tables;
+mod tokens;
+
+use super::*;
+use crate::{
+    auth::{Auth, AuthSettings, NewKey},
+    catalog::Caches,
+    config::Settings,
+    db::{Db, testing::on_both, warehouses::WarehouseRow},
+    store::{BucketName, Store, StoreSettings},
+};
+use http::StatusCode;
+use http_body_util::BodyExt;
+use object_store::ObjectStore;
+use secrecy::ExposeSecret;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use tower::ServiceExt;
+use uuid::Uuid;
+
+const WAREHOUSE: &str = "lakehouse";
+const LOCATION: &str = "s3://lake/wh";
+const KEY: &str = "AKIATEST";
+const SECRET: &str = "s3cret:with+odd%characters";
+
+/// A server without sockets.
+pub(super) struct Server {
+    pub app: App,
+    router: Router,
+    token: String,
+    _folder: tempfile::TempDir,
+}
+
+/// An answer, read to its end.
+#[derive(Debug)]
+pub(super) struct Reply {
+    pub status: StatusCode,
+    pub headers: HeaderMap,
+    pub body: Value,
+    pub bytes: bytes::Bytes,
+    pub answered: Option<Answered>,
+}
+
+impl Server {
+    pub async fn start(db: Db) -> Server {
+        Server::start_with(db, |_| {}).await
+    }
+
+    pub async fn start_with(db: Db, change: impl FnOnce(&mut Settings)) -> Server {
+        let folder = tempfile::tempdir().unwrap();
+        let mut settings = Settings::on_free_ports(folder.path());
+        settings.warehouse = WAREHOUSE.to_owned();
+        settings.disk_reserve_bytes = 0;
+        change(&mut settings);
+        add_warehouse(&db, WAREHOUSE, LOCATION).await;
+        let auth_settings = AuthSettings {
+            keys_folder: settings.keys_folder(),
+            master_key: None,
+            root_key: Some(NewKey { id: KEY.to_owned(), secret: SECRET.into() }),
+            token_lifetime_s: settings.token_lifetime_s,
+            vended_lifetime_s: settings.vended_lifetime_s,
+        };
+        let auth = Auth::open(auth_settings, db.clone(), now_ms()).await.unwrap();
+        let store = open_store(folder.path(), &settings).await;
+        let token = auth.issue(KEY, &SECRET.into(), now_ms()).await.unwrap();
+        let catalog = Caches::new(settings.metadata_cache_bytes);
+        let app = App::new(crate::app::Parts { settings, db, auth, store, catalog });
+        let token = token.access_token.expose_secret().to_owned();
+        Server { router: router(app.clone()), app, token, _folder: folder }
+    }
+
+    pub async fn raw(&self, request: Request) -> Reply {
+        let response = self.router.clone().oneshot(request).await.unwrap();
+        let (mut parts, body) = response.into_parts();
+        let bytes = body.collect().await.unwrap().to_bytes();
+        let body = match bytes.is_empty() || parts.headers.contains_key("content-encoding") {
+            true => Value::Null,
+            false => serde_json::from_slice(&bytes).expect("every body is JSON"),
+        };
+        let answered = parts.extensions.remove::<Answered>();
+        Reply { status: parts.status, headers: parts.headers, body, bytes, answered }
+    }
+
+    /// With the root's token; `path` starts behind `/v1`.
+    pub async fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: impl Into<Body>) -> Reply {
+        let mut request = http::Request::builder().method(method).uri(format!("/v1{path}"));
+        request = request.header("authorization", format!("Bearer {}", self.token));
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        self.raw(request.body(body.into()).unwrap()).await
+    }
+
+    pub async fn get(&self, path: &str) -> Reply {
+        self.send("GET", path, &[], "").await
+    }
+
+    pub async fn delete(&self, path: &str) -> Reply {
+        self.send("DELETE", path, &[], "").await
+    }
+
+    pub async fn post(&self, path: &str, body: Value) -> Reply {
+        self.send("POST", path, &[], body.to_string()).await
+    }
+
+    pub fn objects(&self) -> Arc<dyn ObjectStore> {
+        self.app.store.bucket(BucketName::parse("lake").unwrap())
+    }
+
+    /// All keys of the bucket below `prefix`, in order.
+    pub async fn keys(&self, prefix: &str) -> Vec<String> {
+        use futures_util::TryStreamExt;
+        let all: Vec<_> = self.objects().list(None).try_collect().await.unwrap();
+        let mut keys: Vec<String> = all.into_iter().map(|object| object.location.to_string()).collect();
+        keys.retain(|key| key.starts_with(prefix));
+        keys.sort();
+        keys
+    }
+
+    pub async fn with_namespace(db: Db, name: &str) -> Server {
+        let server = Server::start(db).await;
+        server.post("/namespaces", json!({"namespace": [name]})).await.expect(200);
+        server
+    }
+
+    pub async fn create_table(&self, namespace: &str, name: &str) -> Value {
+        self.post(&format!("/namespaces/{namespace}/tables"), new_table(name)).await.expect(200)
+    }
+}
+
+impl Reply {
+    #[track_caller]
+    pub fn expect(self, status: u16) -> Value {
+        assert_eq!(self.status.as_u16(), status, "{}", self.body);
+        self.body
+    }
+
+    /// An error in the protocol's shape, as `status type message`.
+    #[track_caller]
+    pub fn error(&self) -> String {
+        let object = self.body.as_object().expect("an error has a body");
+        assert_eq!(object.keys().collect::<Vec<_>>(), ["error"]);
+        let error = &self.body["error"];
+        assert_eq!(error["code"], self.status.as_u16());
+        assert_eq!(self.headers["content-type"], "application/json");
+        format!("{} {} {}", self.status.as_u16(), error["type"].as_str().unwrap(), error["message"].as_str().unwrap())
+    }
+
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).map(|value| value.to_str().unwrap())
+    }
+}
+
+/// The store with its bucket; the bucket comes first, since a full store takes none.
+async fn open_store(folder: &std::path::Path, settings: &Settings) -> Store {
+    let folder = folder.join("store");
+    let with_reserve =
+        |reserve_bytes| StoreSettings { small_object_bytes_max: settings.small_object_bytes_max, reserve_bytes };
+    let store = Store::open(&folder, with_reserve(0)).await.unwrap();
+    store.create_bucket(&BucketName::parse("lake").unwrap(), now_ms()).await.unwrap();
+    if settings.disk_reserve_bytes == 0 {
+        return store;
+    }
+    store.close().await;
+    Store::open(&folder, with_reserve(settings.disk_reserve_bytes)).await.unwrap()
+}
+
+async fn add_warehouse(db: &Db, name: &str, location: &str) {
+    let row = WarehouseRow { id: Uuid::now_v7(), name: name.to_owned(), location: location.to_owned() };
+    assert!(crate::db::warehouses::create(db, &row).await.unwrap());
+}
+
+pub(super) fn new_table(name: &str) -> Value {
+    json!({"name": name, "schema": schema()})
+}
+
+pub(super) fn schema() -> Value {
+    json!({"type": "struct", "schema-id": 0, "fields": [
+        {"id": 1, "name": "id", "required": false, "type": "long"},
+        {"id": 2, "name": "s", "required": false, "type": "string"},
+    ]})
+}

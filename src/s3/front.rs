@@ -1,0 +1,387 @@
+//! One request from its head to its answer: parse, authenticate, authorise, dispatch.
+
+use super::{
+    answer::{self, Answered, Asked, S3Body},
+    authenticate::{Credentials, authenticate},
+    body::{BodyPlan, RequestBody},
+    buckets, copy, delete,
+    error::{Error, Result},
+    headers, list, multipart, objects,
+    operation::{self, Object, Operation, Part},
+    sigv4::{ChunkSigner, Payload},
+};
+use crate::{
+    app::now_ms,
+    auth::{
+        Caller,
+        grants::{Action, Resource},
+    },
+    store::Store,
+    telemetry::{Chain, RequestId},
+};
+use bytes::Bytes;
+use http::{HeaderName, HeaderValue, Request, Response, Version, header, request::Parts};
+use http_body::{Body, Frame, SizeHint};
+use http_body_util::{BodyExt, combinators::UnsyncBoxBody};
+use std::{
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Context, Poll},
+    time::Duration,
+};
+
+/// How long the rest of a refused request's body is read before its connection is given up.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-amz-request-id");
+
+/// Bounds of single requests.
+#[derive(Debug, Clone)]
+pub struct Limits {
+    /// Object or part stored by one request. Bytes; S3's own bound is 5 GiB.
+    pub object_bytes_max: u64,
+    /// XML document of a request. Bytes.
+    pub document_bytes_max: u64,
+    /// What is read and dropped of a body nobody wants, to keep its connection. Bytes.
+    pub drain_bytes_max: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits { object_bytes_max: 5 << 30, document_bytes_max: 8 << 20, drain_bytes_max: 256 << 10 }
+    }
+}
+
+/// The S3 service over one store.
+pub struct Front {
+    pub store: Store,
+    pub credentials: Credentials,
+    /// The region clients must sign for.
+    pub region: String,
+    /// The name whose subdomains are buckets; without it, buckets are named by path only.
+    pub base_host: Option<String>,
+    pub limits: Limits,
+}
+
+/// A request's body behind one type, whatever carries it.
+type RawBody = UnsyncBoxBody<Bytes, Unreadable>;
+
+/// The connection failed under a request's body.
+#[derive(Debug, thiserror::Error)]
+#[error("request body cannot be read")]
+pub(super) struct Unreadable;
+
+/// An authenticated request while it is being answered.
+pub(super) struct Call<'a> {
+    pub front: &'a Front,
+    pub parts: &'a Parts,
+    pub caller: Caller,
+    pub now_ms: i64,
+    pub request_id: Arc<str>,
+    /// Bytes of objects read so far.
+    pub bytes_in: u64,
+    payload: Payload,
+    signer: Option<ChunkSigner>,
+    body: &'a mut Option<RawBody>,
+}
+
+/// A body that tells when it was read to its end.
+struct Watched<B> {
+    body: Pin<Box<B>>,
+    ended: Arc<AtomicBool>,
+}
+
+impl<B: Body<Data = Bytes>> Body for Watched<B> {
+    type Data = Bytes;
+    type Error = Unreadable;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Unreadable>>> {
+        let polled = self.body.as_mut().poll_frame(context).map_err(|_| Unreadable);
+        if matches!(polled, Poll::Ready(None)) || self.body.is_end_stream() {
+            self.ended.store(true, Ordering::Relaxed);
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+impl Front {
+    /// Answers one request. Never fails: what goes wrong is an answer too.
+    pub async fn handle<B>(&self, request: Request<B>) -> Response<S3Body>
+    where
+        B: Body<Data = Bytes> + Send + 'static,
+    {
+        let (parts, body) = request.into_parts();
+        let ended = Arc::new(AtomicBool::new(false));
+        let mut body = Some(Watched { body: Box::pin(body), ended: ended.clone() }.boxed_unsync());
+        let mut answered = Answered {
+            operation: "Unknown",
+            principal: None,
+            request_id: request_id(&parts),
+            code: None,
+            bytes_in: 0,
+            bytes_out: 0,
+        };
+        let result = self.answer(&parts, &mut body, &mut answered).await;
+        let mut response = result.unwrap_or_else(|error| self.refuse(&error, &parts, &mut answered));
+        let reusable = match body.take() {
+            Some(body) => drain(body, &parts, self.limits.drain_bytes_max).await,
+            None => ended.load(Ordering::Relaxed),
+        };
+        let out = response.headers_mut();
+        if !reusable && parts.version <= Version::HTTP_11 {
+            out.insert(header::CONNECTION, HeaderValue::from_static("close"));
+        }
+        headers::put(out, REQUEST_ID, &answered.request_id);
+        out.insert(header::SERVER, HeaderValue::from_static("Tidewater"));
+        answered.bytes_out = response.body().length();
+        response.extensions_mut().insert(answered);
+        response
+    }
+
+    async fn answer(
+        &self,
+        parts: &Parts,
+        body: &mut Option<RawBody>,
+        answered: &mut Answered,
+    ) -> Result<Response<S3Body>> {
+        let operation = self.parse(parts)?;
+        answered.operation = operation.name();
+        if operation == Operation::Preflight {
+            let asks = parts.headers.get(header::ORIGIN).is_some_and(|origin| !origin.is_empty());
+            return Err(if asks { Error::CorsNotEnabled } else { Error::CorsOriginMissing });
+        }
+        let now_ms = now_ms();
+        let authenticated = authenticate(&self.credentials, &self.region, parts, now_ms).await?;
+        answered.principal = Some(authenticated.caller.principal.clone());
+        let mut call = Call {
+            front: self,
+            parts,
+            caller: authenticated.caller,
+            now_ms,
+            request_id: answered.request_id.clone(),
+            bytes_in: 0,
+            payload: authenticated.payload,
+            signer: Some(authenticated.signer),
+            body,
+        };
+        call.authorise(&operation)?;
+        if call.payload.is_chunked() && !headers::takes_chunks(&operation) {
+            return Err(Error::invalid_request("The value of x-amz-content-sha256 header is invalid."));
+        }
+        let response = dispatch(&mut call, operation).await;
+        answered.bytes_in = call.bytes_in;
+        response
+    }
+
+    fn parse(&self, parts: &Parts) -> Result<Operation> {
+        let host = parts.headers.get(header::HOST).and_then(|host| host.to_str().ok());
+        let request = operation::Request {
+            method: &parts.method,
+            host: host.or_else(|| parts.uri.authority().map(http::uri::Authority::as_str)),
+            path: parts.uri.path(),
+            query: parts.uri.query().unwrap_or(""),
+            copies: parts.headers.contains_key(copy::COPY_SOURCE),
+        };
+        Operation::parse(&request, self.base_host.as_deref())
+    }
+
+    /// The answer to a failed request; faults of the server are logged here, once.
+    fn refuse(&self, error: &Error, parts: &Parts, answered: &mut Answered) -> Response<S3Body> {
+        let request_id = &answered.request_id;
+        if error.is_fault() {
+            tracing::error!(%request_id, operation = answered.operation, error = %Chain(error), "request failed");
+        }
+        let is_head = parts.method == http::Method::HEAD;
+        answered.code = Some(error.describe().code);
+        answer::failure(error, &Asked { path: parts.uri.path(), is_head, request_id })
+    }
+}
+
+impl Call<'_> {
+    /// Whether the caller may do `operation` at all; what its document or headers name besides is checked there.
+    fn authorise(&self, operation: &Operation) -> Result<()> {
+        self.check_owner("x-amz-expected-bucket-owner")?;
+        match required(operation) {
+            Some((action, resource)) => self.require(action, resource),
+            None => Ok(()),
+        }
+    }
+
+    /// # Errors
+    /// `Error::AccessDenied`.
+    pub fn require(&self, action: Action, resource: Resource<'_>) -> Result<()> {
+        if self.caller.may(action, resource) { Ok(()) } else { Err(Error::AccessDenied) }
+    }
+
+    /// Whether the owner that the header `name` expects is the one shown to this caller.
+    ///
+    /// # Errors
+    /// `Error::AccessDenied`.
+    pub fn check_owner(&self, name: &'static str) -> Result<()> {
+        match headers::text(&self.parts.headers, name)? {
+            Some(owner) if !owner.is_empty() && owner != self.owner() => Err(Error::AccessDenied),
+            _ => Ok(()),
+        }
+    }
+
+    /// Who owns everything, as this caller is shown it.
+    pub fn owner(&self) -> &str {
+        &self.caller.access_key_id
+    }
+
+    /// How the body is to be read. Reads nothing yet, so that a request can be refused before its client sends bytes.
+    ///
+    /// # Errors
+    /// `Error::Body`.
+    pub fn plan_body(&mut self, bytes_max: u64) -> Result<BodyPlan> {
+        BodyPlan::new(&self.parts.headers, &self.payload, self.signer.take(), bytes_max).map_err(Error::Body)
+    }
+
+    /// Starts reading the body: a client that waits for `100 Continue` gets it now.
+    pub fn open_body(&mut self, plan: BodyPlan) -> RequestBody<RawBody> {
+        let body =
+            self.body.take().unwrap_or_else(|| http_body_util::Empty::new().map_err(|_| Unreadable).boxed_unsync());
+        RequestBody::new(body, plan)
+    }
+
+    /// The whole body of a request that is a document.
+    ///
+    /// # Errors
+    /// `Error::MaxMessageLengthExceeded`, `Error::Body`.
+    pub async fn document(&mut self) -> Result<Bytes> {
+        let limit = self.front.limits.document_bytes_max;
+        let too_large = |error| match error {
+            super::body::Error::EntityTooLarge { .. } => Error::MaxMessageLengthExceeded(limit),
+            other => Error::Body(other),
+        };
+        let plan = BodyPlan::new(&self.parts.headers, &self.payload, self.signer.take(), limit).map_err(too_large)?;
+        Ok(self.open_body(plan).collect().await.map_err(too_large)?.0)
+    }
+}
+
+fn required(operation: &Operation) -> Option<(Action, Resource<'_>)> {
+    let object = Object::resource;
+    Some(match operation {
+        // The keys of the document are authorised one by one; what is not implemented tells nothing.
+        Operation::Preflight | Operation::DeleteObjects { .. } | Operation::NotImplemented(_) => return None,
+        Operation::ListBuckets { .. } => (Action::ListBuckets, Resource::Server),
+        Operation::CreateBucket { bucket } => (Action::CreateBucket, Resource::Bucket(bucket.as_str())),
+        Operation::DeleteBucket { bucket } => (Action::DeleteBucket, Resource::Bucket(bucket.as_str())),
+        Operation::HeadBucket { bucket }
+        | Operation::GetBucketLocation { bucket }
+        | Operation::GetBucketVersioning { bucket } => (Action::HeadBucket, Resource::Bucket(bucket.as_str())),
+        Operation::ListObjects { bucket, listing, .. }
+        | Operation::ListObjectsV2 { bucket, listing, .. }
+        | Operation::ListObjectVersions { bucket, listing, .. }
+        | Operation::ListMultipartUploads { bucket, listing, .. } => {
+            (Action::ListObjects, Resource::Object { bucket: bucket.as_str(), key: &listing.prefix })
+        }
+        Operation::GetObject { object: named, .. }
+        | Operation::HeadObject { object: named, .. }
+        | Operation::GetObjectAttributes { object: named } => (Action::GetObject, object(named)),
+        Operation::PutObject { object: named }
+        | Operation::CopyObject { object: named }
+        | Operation::CreateMultipartUpload { object: named }
+        | Operation::UploadPart(Part { object: named, .. })
+        | Operation::UploadPartCopy(Part { object: named, .. })
+        | Operation::CompleteMultipartUpload { object: named, .. }
+        | Operation::AbortMultipartUpload { object: named, .. }
+        | Operation::ListParts { object: named, .. } => (Action::PutObject, object(named)),
+        Operation::DeleteObject { object: named } => (Action::DeleteObject, object(named)),
+    })
+}
+
+impl Object {
+    pub(super) fn resource(&self) -> Resource<'_> {
+        Resource::Object { bucket: self.bucket.as_str(), key: self.key.as_str() }
+    }
+}
+
+async fn dispatch(call: &mut Call<'_>, operation: Operation) -> Result<Response<S3Body>> {
+    match operation {
+        Operation::Preflight => Err(Error::CorsNotEnabled),
+        Operation::NotImplemented(name) => Err(Error::NotImplemented(name)),
+        Operation::ListBuckets { prefix, after, limit } => buckets::list_buckets(call, &prefix, after, limit).await,
+        Operation::CreateBucket { bucket } => buckets::create_bucket(call, &bucket).await,
+        Operation::HeadBucket { bucket } => buckets::head_bucket(call, &bucket).await,
+        Operation::DeleteBucket { bucket } => buckets::delete_bucket(call, &bucket).await,
+        Operation::GetBucketLocation { bucket } => buckets::get_bucket_location(call, &bucket).await,
+        Operation::GetBucketVersioning { bucket } => buckets::get_bucket_versioning(call, &bucket).await,
+        Operation::ListObjects { bucket, listing, marker } => list::list_objects(call, &bucket, &listing, marker).await,
+        Operation::ListObjectsV2 { bucket, listing, start_after, continuation_token, fetch_owner } => {
+            let start = list::Start { start_after, continuation_token, fetch_owner };
+            list::list_objects_v2(call, &bucket, &listing, start).await
+        }
+        Operation::ListObjectVersions { bucket, listing, key_marker } => {
+            list::list_object_versions(call, &bucket, &listing, key_marker).await
+        }
+        Operation::ListMultipartUploads { bucket, listing, key_marker, upload_id_marker } => {
+            multipart::list_multipart_uploads(call, &bucket, &listing, key_marker, upload_id_marker).await
+        }
+        Operation::DeleteObjects { bucket } => delete::delete_objects(call, &bucket).await,
+        Operation::GetObject { object, part } => objects::get_object(call, &object, part).await,
+        Operation::HeadObject { object, part } => objects::head_object(call, &object, part).await,
+        Operation::GetObjectAttributes { object } => objects::get_object_attributes(call, &object).await,
+        Operation::PutObject { object } => objects::put_object(call, &object).await,
+        Operation::CopyObject { object } => copy::copy_object(call, &object).await,
+        Operation::DeleteObject { object } => delete::delete_object(call, &object).await,
+        Operation::CreateMultipartUpload { object } => multipart::create_multipart_upload(call, &object).await,
+        Operation::UploadPart(part) => multipart::upload_part(call, &part).await,
+        Operation::UploadPartCopy(part) => copy::upload_part_copy(call, &part).await,
+        Operation::CompleteMultipartUpload { object, upload_id } => {
+            super::complete::complete_multipart_upload(call, &object, &upload_id).await
+        }
+        Operation::AbortMultipartUpload { object, upload_id } => {
+            multipart::abort_multipart_upload(call, &object, &upload_id).await
+        }
+        Operation::ListParts { object, upload_id, after, limit, url_encoded } => {
+            let page = multipart::PartsPage { after, limit, url_encoded };
+            multipart::list_parts(call, &object, &upload_id, &page).await
+        }
+    }
+}
+
+/// Reads and drops what is left of a body, within bounds; whether the connection can carry another request.
+///
+/// A client that waits for `100 Continue` has sent nothing and must not be told to.
+async fn drain(mut body: RawBody, parts: &Parts, bytes_max: u64) -> bool {
+    if body.is_end_stream() {
+        return true;
+    }
+    if parts.headers.contains_key(header::EXPECT) || body.size_hint().lower() > bytes_max {
+        return false;
+    }
+    let read_to_end = async {
+        let mut read = 0u64;
+        while let Some(frame) = body.frame().await {
+            let Ok(frame) = frame else { return false };
+            read += frame.data_ref().map_or(0, |data| data.len() as u64);
+            if read > bytes_max {
+                return false;
+            }
+        }
+        true
+    };
+    tokio::time::timeout(DRAIN_TIMEOUT, read_to_end).await.unwrap_or(false)
+}
+
+/// The id the server logs this request under; without a server around, one like S3's.
+fn request_id(parts: &Parts) -> Arc<str> {
+    match parts.extensions.get::<RequestId>() {
+        Some(id) => id.as_arc(),
+        None => format!("{:016X}", uuid::Uuid::new_v4().as_u64_pair().0).into(),
+    }
+}

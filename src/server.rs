@@ -1,1 +1,0 @@
-//! Listeners, connection limits, request layers and graceful shutdown.

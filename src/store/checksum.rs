@@ -1,0 +1,246 @@
+//! Digests computed as bytes pass, the checksum of each stored block, and checksums of objects made from parts.
+
+use super::{Checksum, ChecksumAlgorithm, ChecksumType};
+use aws_lc_rs::digest;
+use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
+use crc_fast::CrcAlgorithm;
+use md5::{Digest, Md5};
+
+/// Stored bytes are checked in blocks of this many; the last one may be shorter.
+pub(super) const BLOCK_BYTES: usize = 64 << 10;
+/// Each block's CRC32C, little endian.
+pub(super) const BLOCK_SUM_BYTES: usize = 4;
+
+/// The sums of consecutive blocks; `bytes` starts at a block's start.
+pub(super) fn append_block_sums(bytes: &[u8], sums: &mut Vec<u8>) {
+    for block in bytes.chunks(BLOCK_BYTES) {
+        sums.extend_from_slice(&crc_fast::crc32_iscsi(block).to_le_bytes());
+    }
+}
+
+/// Whether consecutive blocks have these sums; `bytes` starts at a block's start.
+pub(super) fn blocks_match(bytes: &[u8], sums: &[u8]) -> bool {
+    sums.len() == block_count(bytes.len() as u64) as usize * BLOCK_SUM_BYTES
+        && bytes
+            .chunks(BLOCK_BYTES)
+            .zip(sums.chunks(BLOCK_SUM_BYTES))
+            .all(|(block, sum)| crc_fast::crc32_iscsi(block).to_le_bytes() == sum)
+}
+
+pub(super) fn block_count(bytes: u64) -> u64 {
+    bytes.div_ceil(BLOCK_BYTES as u64)
+}
+
+/// MD5 and, where asked for, one more digest of the same bytes.
+pub(super) struct Digests {
+    md5: Md5,
+    checksum: Option<(ChecksumAlgorithm, Running)>,
+}
+
+enum Running {
+    Crc(Box<crc_fast::Digest>),
+    Sha(digest::Context),
+}
+
+impl Digests {
+    pub fn new(algorithm: Option<ChecksumAlgorithm>) -> Self {
+        Self { md5: Md5::new(), checksum: algorithm.map(|algorithm| (algorithm, Running::new(algorithm))) }
+    }
+
+    pub fn update(&mut self, bytes: &[u8]) {
+        self.md5.update(bytes);
+        if let Some((_, running)) = &mut self.checksum {
+            running.update(bytes);
+        }
+    }
+
+    pub fn finish(self) -> ([u8; 16], Option<(ChecksumAlgorithm, Vec<u8>)>) {
+        let checksum = self.checksum.map(|(algorithm, running)| (algorithm, running.finish(algorithm)));
+        (self.md5.finalize().into(), checksum)
+    }
+}
+
+impl Running {
+    fn new(algorithm: ChecksumAlgorithm) -> Self {
+        match algorithm {
+            ChecksumAlgorithm::Sha1 => Self::Sha(digest::Context::new(&digest::SHA1_FOR_LEGACY_USE_ONLY)),
+            ChecksumAlgorithm::Sha256 => Self::Sha(digest::Context::new(&digest::SHA256)),
+            ChecksumAlgorithm::Crc32 => Self::crc(CrcAlgorithm::Crc32IsoHdlc),
+            ChecksumAlgorithm::Crc32c => Self::crc(CrcAlgorithm::Crc32Iscsi),
+            ChecksumAlgorithm::Crc64Nvme => Self::crc(CrcAlgorithm::Crc64Nvme),
+        }
+    }
+
+    fn crc(algorithm: CrcAlgorithm) -> Self {
+        Self::Crc(Box::new(crc_fast::Digest::new(algorithm)))
+    }
+
+    fn update(&mut self, bytes: &[u8]) {
+        match self {
+            Self::Crc(crc) => crc.update(bytes),
+            Self::Sha(sha) => sha.update(bytes),
+        }
+    }
+
+    fn finish(self, algorithm: ChecksumAlgorithm) -> Vec<u8> {
+        match self {
+            Self::Crc(crc) => crc_bytes(algorithm, crc.finalize()),
+            Self::Sha(sha) => sha.finish().as_ref().to_vec(),
+        }
+    }
+}
+
+/// S3 shows CRCs big endian, in the width of the algorithm.
+fn crc_bytes(algorithm: ChecksumAlgorithm, crc: u64) -> Vec<u8> {
+    match algorithm {
+        ChecksumAlgorithm::Crc64Nvme => crc.to_be_bytes().to_vec(),
+        _ => (crc as u32).to_be_bytes().to_vec(),
+    }
+}
+
+/// A checksum over one body, as S3 shows it.
+pub(super) fn of_body(algorithm: ChecksumAlgorithm, digest: &[u8]) -> Checksum {
+    Checksum { algorithm, kind: ChecksumType::FullObject, value: BASE64.encode(digest) }
+}
+
+/// The etag of an object made from parts: the MD5 of the parts' MD5s, and how many there are.
+pub(super) fn multipart_etag<'a>(etags: impl Iterator<Item = &'a str>) -> Option<String> {
+    let mut md5 = Md5::new();
+    let mut count = 0;
+    for etag in etags {
+        md5.update(hex::decode(etag).ok()?);
+        count += 1;
+    }
+    Some(format!("{}-{count}", hex::encode(md5.finalize())))
+}
+
+/// The checksum of an object from those of its parts (checksum, size), in order.
+///
+/// `None` where a part has none of this algorithm, or where the algorithm has no such type: a digest of the SHA family
+/// cannot be combined, and a CRC64NVME is never composite.
+pub(super) fn of_parts<'a>(
+    algorithm: ChecksumAlgorithm,
+    kind: ChecksumType,
+    parts: impl Iterator<Item = (Option<&'a Checksum>, u64)>,
+) -> Option<Checksum> {
+    let digests = parts.map(|(checksum, size)| {
+        let checksum = checksum.filter(|checksum| checksum.algorithm == algorithm)?;
+        Some((BASE64.decode(&checksum.value).ok()?, size))
+    });
+    let value = match kind {
+        ChecksumType::Composite => composite(algorithm, digests)?,
+        ChecksumType::FullObject => combined(algorithm, digests)?,
+    };
+    Some(Checksum { algorithm, kind, value })
+}
+
+fn composite(algorithm: ChecksumAlgorithm, digests: impl Iterator<Item = Option<(Vec<u8>, u64)>>) -> Option<String> {
+    if algorithm == ChecksumAlgorithm::Crc64Nvme {
+        return None;
+    }
+    let mut running = Running::new(algorithm);
+    let mut count = 0;
+    for digest in digests {
+        running.update(&digest?.0);
+        count += 1;
+    }
+    Some(format!("{}-{count}", BASE64.encode(running.finish(algorithm))))
+}
+
+fn combined(algorithm: ChecksumAlgorithm, digests: impl Iterator<Item = Option<(Vec<u8>, u64)>>) -> Option<String> {
+    let crc = match algorithm {
+        ChecksumAlgorithm::Crc32 => CrcAlgorithm::Crc32IsoHdlc,
+        ChecksumAlgorithm::Crc32c => CrcAlgorithm::Crc32Iscsi,
+        ChecksumAlgorithm::Crc64Nvme => CrcAlgorithm::Crc64Nvme,
+        ChecksumAlgorithm::Sha1 | ChecksumAlgorithm::Sha256 => return None,
+    };
+    let mut whole = crc_fast::checksum(crc, b"");
+    for digest in digests {
+        let (digest, size) = digest?;
+        let part = digest.iter().fold(0, |crc, byte| crc << 8 | u64::from(*byte));
+        whole = crc_fast::checksum_combine(crc, whole, part, size);
+    }
+    Some(BASE64.encode(crc_bytes(algorithm, whole)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALGORITHMS: [ChecksumAlgorithm; 5] = [
+        ChecksumAlgorithm::Crc32,
+        ChecksumAlgorithm::Crc32c,
+        ChecksumAlgorithm::Crc64Nvme,
+        ChecksumAlgorithm::Sha1,
+        ChecksumAlgorithm::Sha256,
+    ];
+
+    fn digest(algorithm: ChecksumAlgorithm, bytes: &[u8]) -> Checksum {
+        let mut digests = Digests::new(Some(algorithm));
+        digests.update(bytes);
+        of_body(algorithm, &digests.finish().1.unwrap().1)
+    }
+
+    #[test]
+    fn digests_are_those_of_their_standards() {
+        let mut digests = Digests::new(None);
+        digests.update(b"hel");
+        digests.update(b"lo");
+        assert_eq!(hex::encode(digests.finish().0), "5d41402abc4b2a76b9719d911017c592");
+        // The check values of the catalogue of CRCs, and the digests of FIPS 180 for "abc".
+        assert_eq!(digest(ChecksumAlgorithm::Crc32, b"123456789").value, BASE64.encode([0xcb, 0xf4, 0x39, 0x26]));
+        assert_eq!(digest(ChecksumAlgorithm::Crc32c, b"123456789").value, BASE64.encode([0xe3, 0x06, 0x92, 0x83]));
+        assert_eq!(digest(ChecksumAlgorithm::Crc64Nvme, b"hello").value, "M3eFcAZSQlc=");
+        assert_eq!(digest(ChecksumAlgorithm::Sha1, b"abc").value, "qZk+NkcGgWq6PiVxeFDCbJzQ2J0=");
+        assert_eq!(digest(ChecksumAlgorithm::Sha256, b"abc").value, "ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0=");
+    }
+
+    #[test]
+    fn crcs_of_parts_combine_to_the_crc_of_the_whole() {
+        let whole: Vec<u8> = (0..300_000_u32).map(|n| (n * 7 % 251) as u8).collect();
+        let parts = [&whole[..100_000], &whole[100_000..100_001], &whole[100_001..100_001], &whole[100_001..]];
+        for algorithm in [ChecksumAlgorithm::Crc32, ChecksumAlgorithm::Crc32c, ChecksumAlgorithm::Crc64Nvme] {
+            let sums: Vec<_> = parts.iter().map(|part| (digest(algorithm, part), part.len() as u64)).collect();
+            let combined =
+                of_parts(algorithm, ChecksumType::FullObject, sums.iter().map(|(sum, size)| (Some(sum), *size)));
+            assert_eq!(combined, Some(digest(algorithm, &whole)), "{algorithm:?}");
+        }
+    }
+
+    #[test]
+    fn composite_checksums_digest_the_parts_digests_and_count_them() {
+        let sums = [digest(ChecksumAlgorithm::Sha256, b"abc"), digest(ChecksumAlgorithm::Sha256, b"def")];
+        let joined: Vec<u8> = sums.iter().flat_map(|sum| BASE64.decode(&sum.value).unwrap()).collect();
+        let composite =
+            of_parts(ChecksumAlgorithm::Sha256, ChecksumType::Composite, sums.iter().map(|sum| (Some(sum), 3)));
+        let expected = format!("{}-2", digest(ChecksumAlgorithm::Sha256, &joined).value);
+        assert_eq!(composite.map(|composite| composite.value), Some(expected));
+    }
+
+    #[test]
+    fn impossible_types_and_missing_part_checksums_give_none() {
+        for algorithm in ALGORITHMS {
+            let sum = digest(algorithm, b"abc");
+            let of = |kind| of_parts(algorithm, kind, [(Some(&sum), 3)].into_iter()).is_some();
+            let sha = matches!(algorithm, ChecksumAlgorithm::Sha1 | ChecksumAlgorithm::Sha256);
+            assert_eq!(of(ChecksumType::FullObject), !sha, "{algorithm:?}");
+            assert_eq!(of(ChecksumType::Composite), algorithm != ChecksumAlgorithm::Crc64Nvme, "{algorithm:?}");
+            assert!(of_parts(algorithm, ChecksumType::Composite, [(None, 3)].into_iter()).is_none());
+        }
+    }
+
+    #[test]
+    fn one_changed_byte_breaks_its_block() {
+        let mut bytes = vec![7; BLOCK_BYTES * 2 + 10];
+        let mut sums = Vec::new();
+        append_block_sums(&bytes, &mut sums);
+        assert_eq!(sums.len(), 3 * BLOCK_SUM_BYTES);
+        assert!(blocks_match(&bytes, &sums));
+        assert!(!blocks_match(&bytes, &sums[..8]));
+        for position in [0, BLOCK_BYTES, bytes.len() - 1] {
+            bytes[position] ^= 1;
+            assert!(!blocks_match(&bytes, &sums), "{position}");
+            bytes[position] ^= 1;
+        }
+    }
+}

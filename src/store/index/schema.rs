@@ -1,0 +1,126 @@
+//! The index's tables, its format's version, and how its connections are set up.
+//!
+//! Listed rows (`objects`) are narrow: bytes, part lists and checksums of blocks are never in them. A body is bytes
+//! kept here, or a file, or (neither) the parts `body_parts` names; copies share a body by counting references.
+
+use crate::store::{Error, Result};
+use rusqlite::{Connection, OpenFlags};
+use std::{path::Path, time::Duration};
+
+const INDEX_FILE: &str = "index.db";
+
+/// Raised by each change to the tables or to what files hold; a store of a higher one is refused.
+const FORMAT_VERSION: i64 = 1;
+
+/// Nobody else writes, so waiting happens only while a connection recovers or checkpoints.
+const BUSY_MS: u64 = 10_000;
+const STATEMENTS_CACHED_MAX: usize = 64;
+
+/// The log is folded into the index past this many pages: each time costs two syncs and writes each page once.
+const CHECKPOINT_PAGES: i64 = 4_000;
+/// What the log keeps of its size once folded. Bytes.
+const LOG_BYTES_KEPT: i64 = 64 << 20;
+const WRITER_CACHE_KIB: i64 = 8 << 10;
+const READER_CACHE_KIB: i64 = 2 << 10;
+
+const TABLES: &str = "
+create table buckets (
+    id integer primary key,
+    name text not null unique,
+    created_ms integer not null
+) strict;
+
+create table objects (
+    bucket integer not null,
+    key text not null,
+    size integer not null,
+    etag text not null,
+    modified_ms integer not null,
+    headers text,
+    checksum text,
+    parts integer,
+    body integer not null,
+    primary key (bucket, key)
+) strict, without rowid;
+
+create table bodies (
+    id integer primary key,
+    refs integer not null,
+    size integer not null,
+    file text,
+    bytes blob
+) strict;
+create unique index bodies_by_file on bodies (file) where file is not null;
+create index bodies_dead on bodies (id) where refs = 0;
+
+create table body_parts (
+    body integer not null,
+    start integer not null,
+    number integer not null,
+    size integer not null,
+    piece integer not null,
+    etag text not null,
+    checksum text,
+    primary key (body, start, number)
+) strict, without rowid;
+
+create table uploads (
+    bucket integer not null,
+    key text not null,
+    id text not null,
+    started_ms integer not null,
+    headers text,
+    checksum text,
+    primary key (bucket, key, id)
+) strict, without rowid;
+
+create table parts (
+    upload text not null,
+    number integer not null,
+    body integer not null,
+    size integer not null,
+    etag text not null,
+    modified_ms integer not null,
+    checksum text,
+    primary key (upload, number)
+) strict, without rowid;
+";
+
+/// The one connection that writes; makes the tables in a new index. Blocking.
+pub fn open_writer(folder: &Path) -> Result<Connection> {
+    let connection = connect(folder, OpenFlags::SQLITE_OPEN_CREATE)?;
+    let found: i64 = connection.query_row("pragma user_version", [], |row| row.get(0))?;
+    if found > FORMAT_VERSION {
+        return Err(Error::Folder(format!(
+            "it has format {found}, written by a newer release; this one knows {FORMAT_VERSION}"
+        )));
+    }
+    // Pages that hold a small object of the common sizes whole, beside their row.
+    connection.pragma_update(None, "page_size", 8192)?;
+    connection.pragma_update(None, "journal_mode", "wal")?;
+    connection.pragma_update(None, "synchronous", "full")?;
+    connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
+    connection.pragma_update(None, "journal_size_limit", LOG_BYTES_KEPT)?;
+    connection.pragma_update(None, "cache_size", -WRITER_CACHE_KIB)?;
+    if found == 0 {
+        connection.execute_batch(&format!("begin; {TABLES} pragma user_version = {FORMAT_VERSION}; commit;"))?;
+    }
+    Ok(connection)
+}
+
+/// A connection that only reads an index that is open for writing. Blocking.
+pub fn open_reader(folder: &Path) -> Result<Connection> {
+    let connection = connect(folder, OpenFlags::empty())?;
+    connection.pragma_update(None, "query_only", true)?;
+    connection.pragma_update(None, "cache_size", -READER_CACHE_KIB)?;
+    Ok(connection)
+}
+
+fn connect(folder: &Path, flags: OpenFlags) -> Result<Connection> {
+    let flags = flags | OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(folder.join(INDEX_FILE), flags)?;
+    connection.busy_timeout(Duration::from_millis(BUSY_MS))?;
+    connection.pragma_update(None, "temp_store", "memory")?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS_CACHED_MAX);
+    Ok(connection)
+}

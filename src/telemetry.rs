@@ -1,1 +1,0 @@
-//! Logs, metrics and request ids. No secret ever reaches them.

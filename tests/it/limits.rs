@@ -1,0 +1,58 @@
+//! Bounds are where they should be: large enough for real tables, and there.
+
+use crate::{
+    catalog::Catalog,
+    database::Database,
+    server::{Server, Setup},
+};
+use serde_json::json;
+
+on_both_databases! {
+    commit_of_50_mib_works,
+    pages_have_an_end_and_follow_each_other,
+}
+
+async fn commit_of_50_mib_works(database: Database) {
+    let server = Server::start(database).await;
+    let catalog = Catalog::login(&server).await;
+    catalog.create_namespace("ns").await;
+    catalog.create_table("ns", "t").await;
+    let text = "0123456789abcdef".repeat(50 << 16);
+    let answer = catalog.set_property("ns", "t", "big", &text).await.ok();
+    assert_eq!(answer["metadata"]["properties"]["big"].as_str().map(str::len), Some(50 << 20));
+    let loaded = catalog.load_table("ns", "t").await.ok();
+    assert!(loaded["metadata"]["properties"]["big"] == text.as_str(), "the property came back as sent");
+}
+
+async fn pages_have_an_end_and_follow_each_other(database: Database) {
+    let server = Setup::on(database).await.flag("page-size-max", 2).start().await;
+    let catalog = Catalog::login(&server).await;
+    let names = ["a", "b", "c", "d", "e"];
+    for name in names {
+        catalog.create_namespace(name).await;
+    }
+    let (mut seen, mut token) = (Vec::new(), String::new());
+    for _ in 0..names.len() {
+        let page = catalog.get(&format!("/v1/namespaces?pageSize=1000&pageToken={token}")).await.ok();
+        let listed = page["namespaces"].as_array().cloned().unwrap_or_default();
+        assert!(listed.len() <= 2, "{page}");
+        seen.extend(listed);
+        match page["next-page-token"].as_str() {
+            Some(next) => token = next.to_owned(),
+            None => break,
+        }
+    }
+    assert_eq!(json!(seen), json!(names.map(|name| [name])));
+}
+
+#[tokio::test]
+async fn header_beyond_the_bound_is_refused_and_the_server_lives() {
+    let server = Setup::on(Database::Sqlite).await.flag("header-bytes-max", 16 << 10).start().await;
+    let catalog = Catalog::login(&server).await;
+    let long = "x".repeat(64 << 10);
+    let request = catalog.request(reqwest::Method::GET, "/v1/namespaces").header("x-long", long);
+    if let Ok(answer) = request.send().await {
+        assert!(matches!(answer.status().as_u16(), 400 | 413 | 431), "{answer:?}");
+    }
+    catalog.get("/v1/namespaces").await.ok();
+}

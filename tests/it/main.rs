@@ -1,0 +1,21 @@
+//! The real server over loopback, each test with a folder and a database of its own.
+//!
+//! Facts that depend on the database run on SQLite and on Postgres (`on_both_databases!`). Postgres is the one that
+//! `TIDEWATER_TEST_POSTGRES_URL` names; `make test` starts one.
+
+#[macro_use]
+mod database;
+mod catalog;
+mod s3;
+mod server;
+
+mod architecture;
+mod bad_input;
+mod connect;
+mod lifecycle;
+mod limits;
+mod readme;
+mod settings;
+mod signatures;
+mod telemetry;
+mod tokens;
