@@ -97,7 +97,8 @@ pub fn commit_one_table(target: &Target, seconds: f64, clients: &[usize]) -> Vec
         .map(|&n| {
             let table = format!("sales_{n}");
             target.create_table("one", &table);
-            let clients = (0..n).map(|client| committer(target, &format!("/v1/namespaces/one/tables/{table}"), client)).collect();
+            let clients =
+                (0..n).map(|client| committer(target, &format!("/v1/namespaces/one/tables/{table}"), client)).collect();
             load(target, "commit, one table", seconds).run(clients)
         })
         .collect()

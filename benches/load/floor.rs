@@ -66,7 +66,14 @@ pub fn synced_files(folder: &Path, name: &str, seconds: f64, bytes: usize, clien
 }
 
 /// `syncs_a_step` appends of `bytes`, each synced, by each client to a file of its own.
-pub fn synced_appends(folder: &Path, name: &str, seconds: f64, bytes: usize, syncs_a_step: usize, clients: usize) -> Figure {
+pub fn synced_appends(
+    folder: &Path,
+    name: &str,
+    seconds: f64,
+    bytes: usize,
+    syncs_a_step: usize,
+    clients: usize,
+) -> Figure {
     let clients = (0..clients)
         .map(|client| SyncedAppend {
             file: File::create(folder.join(format!("append-{client}"))).expect("a file for the floor"),

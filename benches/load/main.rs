@@ -69,7 +69,11 @@ fn main() {
     if let Some(addr) = arguments.serve_stack {
         return stack::serve(addr);
     }
-    let folder = arguments.folder.clone().unwrap_or_else(std::env::temp_dir).join(format!("tidewater-bench-{}", std::process::id()));
+    let folder = arguments
+        .folder
+        .clone()
+        .unwrap_or_else(std::env::temp_dir)
+        .join(format!("tidewater-bench-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("the bench folder can be made");
     let report = run(&arguments, &folder);
     println!("{}", serde_json::to_string_pretty(&report).expect("a report is JSON"));

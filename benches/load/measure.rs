@@ -55,7 +55,8 @@ impl Load<'_> {
             let cpu = self.server.and_then(cpu_us);
             barrier.wait();
             let started = Instant::now();
-            let all: Vec<u32> = handles.into_iter().flat_map(|handle| handle.join().expect("a client panicked")).collect();
+            let all: Vec<u32> =
+                handles.into_iter().flat_map(|handle| handle.join().expect("a client panicked")).collect();
             let elapsed = started.elapsed();
             (all, self.server.and_then(cpu_us).zip(cpu).map(|(after, before)| after - before), elapsed)
         });

@@ -99,11 +99,13 @@ pub fn memory(target: &Target, signer: &Signer, bytes: u64) -> Memory {
     let chunk = noise(CHUNK);
     let highest_during_put_mib = highest(target.pid(), || {
         let mut connection = Connection::open(target.s3).expect("a connection");
-        expect_success(connection.send_repeated(&signer.head("PUT", &path, bytes), &chunk, bytes)).expect("the large PUT");
+        expect_success(connection.send_repeated(&signer.head("PUT", &path, bytes), &chunk, bytes))
+            .expect("the large PUT");
     });
     let highest_during_get_mib = highest(target.pid(), || {
         let mut connection = Connection::open(target.s3).expect("a connection");
-        let got = expect_success(connection.send(&signer.head("GET", &path, 0), b"", Body::Discard)).expect("the large GET");
+        let got =
+            expect_success(connection.send(&signer.head("GET", &path, 0), b"", Body::Discard)).expect("the large GET");
         assert_eq!(got, bytes, "the large object came back whole");
     });
     Memory { object_mib: bytes >> 20, before_mib, highest_during_put_mib, highest_during_get_mib }

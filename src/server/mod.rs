@@ -144,6 +144,23 @@ impl Running {
     }
 }
 
+/// Serves `router` behind the catalog listener's connection handling and layers until the process ends. Benchmarks
+/// measure it as the floor: what the same HTTP stack gives when nothing stands behind it.
+///
+/// # Errors
+/// `Error::Listen`, `Error::Metrics`.
+pub async fn serve_router(
+    address: std::net::SocketAddr,
+    router: axum::Router,
+    settings: &Settings,
+) -> Result<(), Error> {
+    let _metrics = Metrics::start().map_err(Error::Metrics)?;
+    let bound = Bound::bind("catalog", "--catalog-addr", address).await?;
+    let drain = Duration::from_secs(settings.drain_timeout_s);
+    Listener::new(bound, Service::Catalog(router), Limits::of(settings), drain).run(CancellationToken::new()).await;
+    Ok(())
+}
+
 async fn fold_metrics(metrics: Metrics) {
     let mut ticks = tokio::time::interval(FOLD_METRICS_EVERY);
     loop {
