@@ -151,6 +151,22 @@ impl Disk {
     }
 }
 
+/// Makes a folder and those above it where they are missing, each synced into the one that holds it. Blocking.
+pub(super) fn make_folder(folder: &Path) -> io::Result<()> {
+    if folder.is_dir() {
+        return Ok(());
+    }
+    let above = match folder.parent() {
+        Some(above) if !above.as_os_str().is_empty() => above,
+        _ => Path::new("."),
+    };
+    make_folder(above)?;
+    match fs::create_dir(folder) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+        _ => File::open(above)?.sync_all(),
+    }
+}
+
 fn folder_name(folder: u32) -> String {
     format!("{folder:02x}")
 }

@@ -362,7 +362,7 @@ impl Store {
 
 impl Inner {
     fn open(folder: &Path, settings: &StoreSettings, faults: Option<Arc<Faults>>) -> Result<Self> {
-        std::fs::create_dir_all(folder)?;
+        disk::make_folder(folder)?;
         let lock = Arc::new(FolderLock::acquire(folder)?);
         let health = Arc::new(Health::new());
         let disk = Disk::open(folder, settings.reserve_bytes, health.clone(), faults)?;

@@ -56,8 +56,11 @@ async fn racing_swaps_make_a_chain(db: Db) {
     let done = at_once(WRITERS, |_| {
         let db = db.clone();
         async move {
-            let mut done = Vec::new();
+            let (mut done, mut tries) = (Vec::new(), 0);
             while done.len() < COMMITS {
+                // Each lost race is another's commit, so even the unluckiest stays below this.
+                tries += 1;
+                assert!(tries <= WRITERS * COMMITS, "swaps are lost to nobody");
                 let base = load(&db, warehouse, "n.t").await.expect("there");
                 let file = fresh_file(&base.location);
                 if let Swapped::Done(revision) = swap(&db, &base, &file).await.unwrap() {

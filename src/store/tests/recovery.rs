@@ -95,6 +95,17 @@ async fn a_store_dropped_under_load_keeps_every_acknowledged_object() {
 }
 
 #[tokio::test]
+async fn missing_folders_are_made_and_a_file_in_their_place_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(&folder.path().join("a/b/c"), settings()).await.unwrap();
+    store.create_bucket(&bucket_name("bucket"), 1).await.unwrap();
+    store.close().await;
+    std::fs::write(folder.path().join("file"), b"").unwrap();
+    assert!(matches!(Store::open(&folder.path().join("file"), settings()).await, Err(Error::Io(_))));
+    assert!(matches!(Store::open(&folder.path().join("file/a"), settings()).await, Err(Error::Io(_))));
+}
+
+#[tokio::test]
 async fn a_folder_in_use_is_refused_and_the_holder_named() {
     let fixture = Fixture::new().await;
     let refused = Store::open(fixture.folder.path(), settings()).await;
