@@ -14,6 +14,7 @@ mod bad_input;
 mod connect;
 mod lifecycle;
 mod limits;
+mod openapi;
 mod readme;
 mod settings;
 mod signatures;
