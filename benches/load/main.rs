@@ -19,6 +19,10 @@ use serde::Serialize;
 use std::path::{Path, PathBuf};
 use target::Target;
 
+/// The server's allocator, so that the floor differs only in what stands behind the HTTP layers.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 #[derive(Debug, Parser)]
 struct Arguments {
     /// Which database the server runs on. Postgres needs `TIDEWATER_TEST_POSTGRES_URL` of a cluster made for this.
@@ -129,7 +133,7 @@ fn measure_objects(arguments: &Arguments, target: &Target, signer: &sign::Signer
         }
         if arguments.wants(&format!("GET {size}")) {
             report.figures.extend(note(objects::get(target, signer, seconds, bytes, ONE_AND_MANY)));
-            let name = format!("HTTP layers, {size} from memory");
+            let name = format!("HTTP layers, {size} from {}", stack::source(bytes));
             report.floor.extend(note(stack::answers(target, &name, bytes, seconds, ONE_AND_MANY)));
         }
     }

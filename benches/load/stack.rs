@@ -21,7 +21,7 @@ use tidewater::{config::Settings, server};
 
 /// Up to here the answer is one buffer in memory; above, a file read from the page cache a piece at a time.
 const IN_MEMORY_BYTES_MAX: usize = 1 << 20;
-const PIECE_BYTES: usize = 1 << 20;
+const PIECE_BYTES: usize = 256 << 10;
 const READY_WITHIN: Duration = Duration::from_secs(10);
 
 /// Drives the floor with answers of `bytes` for as long as the operation it stands beside.
@@ -35,6 +35,11 @@ pub fn answers(target: &Target, name: &str, bytes: usize, seconds: f64, clients:
             Load { operation: name, seconds, steps_max: usize::MAX, server: Some(stack.child.id()) }.run(clients)
         })
         .collect()
+}
+
+/// Where the floor takes answers of this size from.
+pub fn source(bytes: usize) -> &'static str {
+    if bytes <= IN_MEMORY_BYTES_MAX { "memory" } else { "the page cache" }
 }
 
 struct Stack {
@@ -107,7 +112,8 @@ fn open_of_size(path: &std::path::Path, n: usize) -> std::fs::File {
 }
 
 fn read_piece(mut file: std::fs::File) -> Option<(Bytes, std::fs::File)> {
-    let mut piece = Vec::with_capacity(PIECE_BYTES);
-    let n = file.by_ref().take(PIECE_BYTES as u64).read_to_end(&mut piece).expect("the floor's file is read");
+    let mut piece = vec![0; PIECE_BYTES];
+    let n = file.read(&mut piece).expect("the floor's file is read");
+    piece.truncate(n);
     (n > 0).then(|| (Bytes::from(piece), file))
 }

@@ -24,6 +24,8 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 const QUEUE_MAX: usize = 1024;
 /// Changes in one transaction.
 const GROUP_MAX: usize = 256;
+/// Rows a connection's thread may be ahead of its reader: a list of thousands of names costs a few wake-ups.
+const ROWS_AHEAD: usize = 1024;
 /// Page cache of a connection. KiB, negative as SQLite wants it.
 const PAGE_CACHE_KIB: &str = "-16384";
 
@@ -49,6 +51,7 @@ impl Sqlite {
             .synchronous(SqliteSynchronous::Full)
             .foreign_keys(true)
             .busy_timeout(BUSY_TIMEOUT)
+            .row_buffer_size(ROWS_AHEAD)
             .pragma("cache_size", PAGE_CACHE_KIB);
         let connection = options.connect().await?;
         let readers = SqlitePoolOptions::new()
