@@ -271,7 +271,7 @@ pub(super) struct Faults(Mutex<Plan>);
 #[derive(Default)]
 struct Plan {
     calls: Vec<Call>,
-    /// Index of the call to fail, counted from the last [`Faults::fail_nth`], and the error number it answers.
+    /// Index of the call to fail, counted from the last `Faults::fail_nth`, and the error number it answers.
     failing: Option<(usize, i32)>,
     failed: Option<Call>,
 }

@@ -104,9 +104,6 @@ impl Catalog {
     pub async fn head(&self, path: &str) -> Answer {
         send(self.request(Method::HEAD, path)).await
     }
-    pub async fn delete(&self, path: &str) -> Answer {
-        send(self.request(Method::DELETE, path)).await
-    }
     pub async fn post(&self, path: &str, body: &Value) -> Answer {
         send(self.request(Method::POST, path).json(body)).await
     }
@@ -140,6 +137,13 @@ impl Catalog {
         let updates = json!([{"action": "set-properties", "updates": {key: value}}]);
         self.commit(namespace, table, json!([]), updates).await
     }
+}
+
+/// For servers that may die amid the answer.
+pub async fn try_send(request: reqwest::RequestBuilder) -> reqwest::Result<Answer> {
+    let response = request.send().await?;
+    let (status, headers) = (response.status().as_u16(), response.headers().clone());
+    Ok(Answer { status, headers, body: response.bytes().await? })
 }
 
 pub async fn send(request: reqwest::RequestBuilder) -> Answer {

@@ -22,22 +22,10 @@ macro_rules! on_both_databases {
         mod on_postgres {
             $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $name() {
-                if $crate::database::postgres_is_there() {
-                    super::$name($crate::database::Database::Postgres).await;
-                }
+                super::$name($crate::database::Database::Postgres).await;
             })+
         }
     };
-}
-
-/// Whether a Postgres was given. `CI` demands one, so that nothing is left out there unseen.
-pub fn postgres_is_there() -> bool {
-    let given = std::env::var_os(POSTGRES_URL).is_some();
-    assert!(given || std::env::var_os("CI").is_none(), "{POSTGRES_URL} is not set");
-    if !given {
-        eprintln!("not run: {POSTGRES_URL} is not set (make test sets it)");
-    }
-    given
 }
 
 /// A database of its own in the test's Postgres, dropped with this value.
@@ -48,7 +36,9 @@ pub struct PostgresDatabase {
 
 impl PostgresDatabase {
     pub async fn create() -> PostgresDatabase {
-        let server_url = std::env::var(POSTGRES_URL).expect("on_both_databases! checked it");
+        let server_url = std::env::var(POSTGRES_URL).unwrap_or_else(|_| {
+            panic!("{POSTGRES_URL} is not set: run `make test ARGS=cargo`, which starts a Postgres")
+        });
         let name = format!("it_{}", uuid::Uuid::now_v7().simple());
         run(&server_url, &format!("create database {name}")).await;
         PostgresDatabase { server_url, name }

@@ -74,6 +74,18 @@ impl S3 {
         headers: &[(&str, &str)],
         body: impl Into<Bytes>,
     ) -> Answer {
+        send(self.request(method, path, query, headers, body)).await
+    }
+
+    /// The same, signed but not sent.
+    pub fn request(
+        &self,
+        method: Method,
+        path: &str,
+        query: &[(&str, &str)],
+        headers: &[(&str, &str)],
+        body: impl Into<Bytes>,
+    ) -> reqwest::RequestBuilder {
         let (path, query, body) = (encode_path(path.as_bytes()), encode_query(query), body.into());
         let mut signed = HeaderMap::new();
         signed.insert("host", self.host());
@@ -87,7 +99,7 @@ impl S3 {
             .expect("keys are header values");
         let separator = if query.is_empty() { "" } else { "?" };
         let url = format!("{}{path}{separator}{query}", self.url);
-        send(self.http.request(method, url).headers(signed).body(body)).await
+        self.http.request(method, url).headers(signed).body(body)
     }
 
     /// A presigned URL for a request without further headers.

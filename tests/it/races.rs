@@ -1,0 +1,173 @@
+//! Many writers at once: every acknowledged commit is in the history, nothing else is, and the history is a chain.
+
+use crate::{
+    catalog::{Answer, Catalog},
+    database::Database,
+    s3::{BUCKET, S3},
+    server::Server,
+};
+use serde_json::{Value, json};
+use std::{collections::BTreeSet, future::Future, sync::Arc};
+use tokio::sync::Barrier;
+
+on_both_databases! {
+    sixteen_writers_on_one_table_make_a_chain,
+    sixteen_writers_on_a_table_each_make_chains,
+    conflicting_commits_have_one_winner,
+    racing_creates_have_one_winner_and_leave_one_file,
+}
+
+const WRITERS: usize = 16;
+/// All stay in a metadata log, which keeps 100 files by default.
+const COMMITS: usize = 6;
+
+async fn sixteen_writers_on_one_table_make_a_chain(database: Database) {
+    let server = Server::start(database).await;
+    let catalog = Catalog::login(&server).await;
+    catalog.create_namespace("ns").await;
+    let created = location(&catalog.create_table("ns", "t").await);
+    let acknowledged = at_once(WRITERS, |writer| {
+        let catalog = catalog.clone();
+        async move { commits(&catalog, "t", writer).await }
+    })
+    .await;
+    let acknowledged: Vec<String> = acknowledged.into_iter().flatten().collect();
+    assert_eq!(acknowledged.len(), WRITERS * COMMITS);
+    check_history(&server, &catalog, "t", created, acknowledged).await;
+}
+
+async fn sixteen_writers_on_a_table_each_make_chains(database: Database) {
+    let server = Server::start(database).await;
+    let catalog = Catalog::login(&server).await;
+    catalog.create_namespace("ns").await;
+    let mut created = Vec::new();
+    for writer in 0..WRITERS {
+        created.push(location(&catalog.create_table("ns", &format!("t{writer}")).await));
+    }
+    let acknowledged = at_once(WRITERS, |writer| {
+        let catalog = catalog.clone();
+        async move { commits(&catalog, &format!("t{writer}"), writer).await }
+    })
+    .await;
+    for (writer, (created, acknowledged)) in created.into_iter().zip(acknowledged).enumerate() {
+        check_history(&server, &catalog, &format!("t{writer}"), created, acknowledged).await;
+    }
+}
+
+/// All build on the same current schema and change it: one may win, and the others must be told.
+async fn conflicting_commits_have_one_winner(database: Database) {
+    let server = Server::start(database).await;
+    let catalog = Catalog::login(&server).await;
+    catalog.create_namespace("ns").await;
+    let created = location(&catalog.create_table("ns", "t").await);
+    let answers = at_once(WRITERS, |writer| {
+        let catalog = catalog.clone();
+        async move {
+            let fields = json!([
+                {"id": 1, "name": "id", "required": true, "type": "long"},
+                {"id": 2, "name": format!("column_{writer}"), "required": false, "type": "string"}
+            ]);
+            let requirements = json!([{"type": "assert-current-schema-id", "current-schema-id": 0}]);
+            let updates = json!([
+                {"action": "add-schema", "schema": {"type": "struct", "fields": fields}},
+                {"action": "set-current-schema", "schema-id": -1}
+            ]);
+            catalog.commit("ns", "t", requirements, updates).await
+        }
+    })
+    .await;
+    let won = one_winner(&answers, "CommitFailedException");
+    check_history(&server, &catalog, "t", created, vec![location(&won)]).await;
+}
+
+async fn racing_creates_have_one_winner_and_leave_one_file(database: Database) {
+    let server = Server::start(database).await;
+    let catalog = Catalog::login(&server).await;
+    catalog.create_namespace("ns").await;
+    let answers = at_once(WRITERS, |_| {
+        let catalog = catalog.clone();
+        async move {
+            let schema = json!({"type": "struct", "fields": []});
+            catalog.post("/v1/namespaces/ns/tables", &json!({"name": "t", "schema": schema})).await
+        }
+    })
+    .await;
+    let won = one_winner(&answers, "AlreadyExistsException");
+    let files = S3::root(&server).keys(BUCKET, "").await;
+    assert_eq!(files, [key(&location(&won))]);
+}
+
+/// Starts all at the same moment and waits for all.
+async fn at_once<T, F>(count: usize, work: impl Fn(usize) -> F) -> Vec<T>
+where
+    T: Send + 'static,
+    F: Future<Output = T> + Send + 'static,
+{
+    let barrier = Arc::new(Barrier::new(count));
+    let tasks: Vec<_> = (0..count)
+        .map(|at| {
+            let (barrier, work) = (Arc::clone(&barrier), work(at));
+            tokio::spawn(async move {
+                barrier.wait().await;
+                work.await
+            })
+        })
+        .collect();
+    let mut results = Vec::new();
+    for task in tasks {
+        results.push(task.await.expect("a writer ends well"));
+    }
+    results
+}
+
+/// The metadata files of one writer's commits. Each must succeed: they require nothing.
+async fn commits(catalog: &Catalog, table: &str, writer: usize) -> Vec<String> {
+    let mut files = Vec::new();
+    for count in 0..COMMITS {
+        let answer = catalog.set_property("ns", table, &format!("writer-{writer}"), &count.to_string()).await;
+        files.push(location(&answer.ok()));
+    }
+    files
+}
+
+/// The one answer that is a success; all others are this 409.
+fn one_winner(answers: &[Answer], refusal: &str) -> Value {
+    let (won, lost): (Vec<_>, Vec<_>) = answers.iter().partition(|answer| answer.status == 200);
+    assert_eq!(won.len(), 1, "{:?}", answers.iter().map(|answer| answer.status).collect::<Vec<_>>());
+    for answer in lost {
+        answer.error(409, refusal);
+    }
+    won[0].ok()
+}
+
+async fn check_history(server: &Server, catalog: &Catalog, table: &str, created: String, acknowledged: Vec<String>) {
+    let loaded = catalog.load_table("ns", table).await.ok();
+    let mut chain = log(&loaded["metadata"]);
+    chain.push(location(&loaded));
+    assert_eq!(chain[0], created, "the history starts with the creation");
+    let named: BTreeSet<&String> = chain[1..].iter().collect();
+    assert_eq!(named, acknowledged.iter().collect(), "the history is what was acknowledged");
+    assert_eq!(named.len(), chain.len() - 1, "no file is in the history twice");
+
+    let s3 = S3::root(server);
+    for pair in chain.windows(2) {
+        let file = s3.get(BUCKET, &key(&pair[1])).await;
+        assert_eq!(log(&file.json()).last(), Some(&pair[0]), "each file was built on the one before");
+    }
+    let folder = key(&created).rsplit_once('/').unwrap().0.to_owned() + "/";
+    let files: BTreeSet<String> = s3.keys(BUCKET, &folder).await.into_iter().collect();
+    assert_eq!(files, chain.iter().map(|file| key(file)).collect(), "commits that lost left no file");
+}
+
+fn location(answer: &Value) -> String {
+    answer["metadata-location"].as_str().expect("a metadata location").to_owned()
+}
+
+fn log(metadata: &Value) -> Vec<String> {
+    let entries = metadata["metadata-log"].as_array().expect("a metadata log");
+    entries.iter().map(|entry| entry["metadata-file"].as_str().unwrap().to_owned()).collect()
+}
+
+fn key(location: &str) -> String {
+    location.strip_prefix(&format!("s3://{BUCKET}/")).expect("a file in the warehouse").to_owned()
+}
