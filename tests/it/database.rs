@@ -44,6 +44,17 @@ impl PostgresDatabase {
         PostgresDatabase { server_url, name }
     }
 
+    /// Ends every connection to this database and lets nobody in: what a lost database looks like.
+    pub async fn cut_off(&self) {
+        run(&self.server_url, &format!("alter database {} with allow_connections false", self.name)).await;
+        let end = "select pg_terminate_backend(pid) from pg_stat_activity where datname";
+        run(&self.server_url, &format!("{end} = '{}'", self.name)).await;
+    }
+
+    pub async fn bring_back(&self) {
+        run(&self.server_url, &format!("alter database {} with allow_connections true", self.name)).await;
+    }
+
     /// With the server's own parameters, naming this database.
     pub fn url(&self) -> String {
         let (address, parameters) = match self.server_url.split_once('?') {

@@ -119,6 +119,10 @@ impl Server {
         Setup::on(database).await.start().await
     }
 
+    /// The Postgres database it stands on.
+    pub fn postgres(&self) -> &PostgresDatabase {
+        self.setup.database.as_ref().expect("this server stands on Postgres")
+    }
     pub fn catalog_url(&self) -> String {
         format!("http://{}", self.setup.addresses[0])
     }

@@ -1,0 +1,128 @@
+//! A full disk: writes are refused, nothing is lost, and room makes it work again without a restart.
+
+use crate::{
+    catalog::Catalog,
+    database::Database,
+    s3::{BUCKET, S3},
+    server::{Server, Setup},
+};
+use serde_json::Value;
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+on_both_databases! {
+    a_full_disk_refuses_writes_and_loses_nothing,
+}
+
+const DISK_MIB: usize = 64;
+const RESERVE_MIB: usize = 8;
+const MIB: usize = 1 << 20;
+/// More than fit in any test's disk. Objects or commits.
+const OBJECTS_MAX: usize = 1_000;
+
+async fn a_full_disk_refuses_writes_and_loses_nothing(database: Database) {
+    let disk = SmallDisk::mount();
+    let setup = Setup::on(database).await.data(&disk.folder.join("data"));
+    let mut server = setup.flag("disk-reserve-bytes", RESERVE_MIB * MIB).start().await;
+    let (catalog, s3) = (Catalog::login(&server).await, S3::root(&server));
+    catalog.create_namespace("ns").await;
+    catalog.create_table("ns", "t").await;
+    assert_eq!(s3.put(BUCKET, "kept", vec![1; MIB]).await.status, 200);
+
+    let filled = fill(&s3, "fill", MIB).await;
+    assert!(filled > DISK_MIB / 2, "{filled} MiB fit on {DISK_MIB} MiB");
+    fill(&s3, "rest", 64 << 10).await;
+    fill(&s3, "last", 4 << 10).await;
+    assert_refused(&s3, "kept").await;
+    assert_refused(&s3, "new").await;
+    check_kept(&server, filled).await;
+    let committed = commit_until_refused(&catalog).await;
+    let loaded = catalog.load_table("ns", "t").await.ok();
+    assert_eq!(loaded["metadata-location"], committed, "the refused commit swapped nothing");
+
+    server.terminate();
+    server.wait_for_exit().await;
+    server.restart().await;
+    let catalog = Catalog::login(&server).await;
+    check_kept(&server, filled).await;
+    // The restart tidied up, which may have made a little room.
+    commit_until_refused(&catalog).await;
+    assert!(server.log().contains("ERROR"), "the operator is told:\n{}", server.log());
+
+    for at in 0..4 {
+        assert_eq!(s3.delete(BUCKET, &format!("fill/{at}")).await.status, 204);
+    }
+    crate::server::until(async || s3.put(BUCKET, "new", vec![2; MIB]).await.status == 200).await;
+    catalog.set_property("ns", "t", "key", "value").await.ok();
+}
+
+/// Puts objects of a size until one is refused; answers how many fit.
+async fn fill(s3: &S3, prefix: &str, size: usize) -> usize {
+    for at in 0..OBJECTS_MAX {
+        let answer = s3.put(BUCKET, &format!("{prefix}/{at}"), vec![0; size]).await;
+        if answer.status != 200 {
+            assert!(matches!(answer.status, 503 | 507), "{} {}", answer.status, answer.text());
+            return at;
+        }
+    }
+    panic!("the disk never became full");
+}
+
+/// Little room may be left for files as small as metadata. Answers the last version that was acknowledged.
+async fn commit_until_refused(catalog: &Catalog) -> Value {
+    let mut last = catalog.load_table("ns", "t").await.ok()["metadata-location"].clone();
+    for count in 0..OBJECTS_MAX {
+        let answer = catalog.set_property("ns", "t", "key", &count.to_string()).await;
+        if answer.status != 200 {
+            answer.error(503, "ServiceUnavailableException");
+            return last;
+        }
+        last = answer.ok()["metadata-location"].clone();
+    }
+    panic!("commits were never refused");
+}
+
+async fn assert_refused(s3: &S3, key: &str) {
+    let answer = s3.put(BUCKET, key, vec![9; MIB]).await;
+    assert!(matches!(answer.status, 503 | 507), "{} {}", answer.status, answer.text());
+    assert!(answer.text().contains("<Code>"), "{}", answer.text());
+}
+
+/// What was there before is there still, and nothing else.
+async fn check_kept(server: &Server, filled: usize) {
+    let s3 = S3::root(server);
+    assert!(s3.get(BUCKET, "kept").await.body == vec![1; MIB], "the old object is whole");
+    assert_eq!(s3.keys(BUCKET, "fill/").await.len(), filled);
+    assert_eq!(s3.get(BUCKET, "new").await.status, 404);
+}
+
+/// A file system of its own size in memory, unmounted at the end. Mounting takes root.
+struct SmallDisk {
+    folder: PathBuf,
+    _parent: tempfile::TempDir,
+}
+
+impl SmallDisk {
+    fn mount() -> SmallDisk {
+        let parent = tempfile::Builder::new().prefix("tidewater-disk-").tempdir().expect("a temporary folder");
+        let folder = parent.path().join("disk");
+        std::fs::create_dir(&folder).expect("a folder to mount on");
+        let size = format!("size={DISK_MIB}m");
+        let mounted = run("mount", &["-t", "tmpfs", "-o", &size, "tmpfs"], &folder);
+        assert!(mounted, "a small file system could not be mounted: this test needs root");
+        SmallDisk { folder, _parent: parent }
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        // Lazily: a server may still be on its way out.
+        run("umount", &["-l"], &self.folder);
+    }
+}
+
+fn run(program: &str, arguments: &[&str], folder: &Path) -> bool {
+    Command::new(program).args(arguments).arg(folder).status().is_ok_and(|status| status.success())
+}
