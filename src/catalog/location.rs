@@ -4,7 +4,10 @@
 //! we choose ourselves hold only characters that every client spells the same in a URL.
 
 use super::{Error, Result};
-use crate::iceberg::{ident::TableIdent, metadata::TableMetadata};
+use crate::iceberg::{
+    ident::{Namespace, TableIdent},
+    metadata::TableMetadata,
+};
 use uuid::Uuid;
 
 /// Longest key of a location, in bytes: files below it still fit S3's 1,024.
@@ -47,6 +50,19 @@ pub fn requested(location: &str, warehouse: &str) -> Result<String> {
     Ok(location.to_owned())
 }
 
+/// The folder of a namespace that has no location of its own: named after its levels for people, not unique (the
+/// tables in it are). `None` where the names would leave no room for a table's.
+pub fn of_namespace(warehouse: &str, namespace: &Namespace) -> Option<String> {
+    let location = levels_below(warehouse, namespace);
+    let key_bytes = split(&location).map_or(0, |(_, key)| key.len());
+    (key_bytes <= KEY_BYTES_MAX / 2).then_some(location)
+}
+
+fn levels_below(warehouse: &str, namespace: &Namespace) -> String {
+    let add = |location, level: &String| format!("{location}/{}", segment(level));
+    namespace.levels().iter().fold(warehouse.to_owned(), add)
+}
+
 /// Where a table goes when its creator does not say: named after namespace and table for people, with a short id so
 /// that no two tables ever share a folder; by id alone where names would make the key too long.
 ///
@@ -54,11 +70,7 @@ pub fn requested(location: &str, warehouse: &str) -> Result<String> {
 pub fn default_for(warehouse: &str, namespace_location: Option<&str>, ident: &TableIdent, id: Uuid) -> String {
     let named = match namespace_location.and_then(|location| requested(location, warehouse).ok()) {
         Some(location) => location,
-        None => ident
-            .namespace
-            .levels()
-            .iter()
-            .fold(warehouse.to_owned(), |location, level| format!("{location}/{}", segment(level))),
+        None => levels_below(warehouse, &ident.namespace),
     };
     let location = format!("{named}/{}-{}", segment(&ident.name), short(id));
     let key_bytes = split(&location).map_or(0, |(_, key)| key.len());
@@ -104,7 +116,6 @@ pub fn check(warehouse: &str, base: Option<&TableMetadata>, metadata: &TableMeta
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::iceberg::ident::Namespace;
 
     const WAREHOUSE: &str = "s3://lake/wh";
 
@@ -135,6 +146,14 @@ mod tests {
             assert_eq!(requested(location, WAREHOUSE).ok().as_deref(), expected, "{location}");
         }
         assert!(requested(&format!("{WAREHOUSE}/{}", "x".repeat(KEY_BYTES_MAX)), WAREHOUSE).is_err());
+    }
+
+    #[test]
+    fn namespaces_have_a_folder_unless_their_names_fill_the_key() {
+        let namespace = |levels: &[&str]| ident(levels, "t").namespace;
+        assert_eq!(of_namespace(WAREHOUSE, &namespace(&["a", "b c"])).as_deref(), Some("s3://lake/wh/a/b_c"));
+        let long = "x".repeat(200);
+        assert_eq!(of_namespace(WAREHOUSE, &namespace(&[&long, &long])), None);
     }
 
     #[test]

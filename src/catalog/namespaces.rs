@@ -2,7 +2,7 @@
 
 pub use crate::db::namespaces::Properties;
 
-use super::{Error, Result, authorise, warehouses::Warehouse};
+use super::{Error, Result, authorise, location, warehouses::Warehouse};
 use crate::{
     app::App,
     auth::Caller,
@@ -25,7 +25,7 @@ pub async fn create(
     authorise(caller)?;
     check(properties)?;
     match db::namespaces::create(&app.db, warehouse.id, namespace, properties).await.map_err(Error::write)? {
-        Create::Done(row) => Ok(row),
+        Create::Done(row) => Ok(with_location(row, warehouse)),
         Create::Exists => Err(Error::NamespaceExists(namespace.clone())),
         Create::NoParent => Err(Error::NoSuchNamespace(namespace.parent().unwrap_or_else(|| namespace.clone()))),
     }
@@ -36,7 +36,19 @@ pub async fn create(
 pub async fn load(app: &App, caller: &Caller, warehouse: &Warehouse, namespace: &Namespace) -> Result<NamespaceRow> {
     authorise(caller)?;
     let row = db::namespaces::load(&app.db, warehouse.id, namespace).await.map_err(Error::read)?;
-    row.ok_or_else(|| Error::NoSuchNamespace(namespace.clone()))
+    let row = row.ok_or_else(|| Error::NoSuchNamespace(namespace.clone()))?;
+    Ok(with_location(row, warehouse))
+}
+
+/// Shows where tables go by default. Trino needs to be told: without it, it creates a table at once instead of staging
+/// it, and then refuses it because its folder is not empty.
+fn with_location(mut row: NamespaceRow, warehouse: &Warehouse) -> NamespaceRow {
+    if !row.properties.contains_key(location::NAMESPACE_LOCATION)
+        && let Some(place) = location::of_namespace(&warehouse.location, &row.namespace)
+    {
+        row.properties.insert(location::NAMESPACE_LOCATION.to_owned(), place);
+    }
+    row
 }
 
 /// Names of the direct children of `parent`, of the top level when `None`.

@@ -4,8 +4,10 @@ use super::{Error, Result};
 use std::sync::Arc;
 use tokio::{sync::Semaphore, task::JoinHandle};
 
-/// Pieces of blocking work that run at once; further ones wait without a thread.
-const RUNNING_MAX: usize = 64;
+/// Pieces of blocking work that run at once, a processor; further ones wait without a thread. Each thread keeps some
+/// MiB of freed buffers, so more of them than keep disk and processors busy only cost memory.
+const RUNNING_A_CPU: usize = 4;
+const RUNNING_MIN: usize = 16;
 
 /// Cheap to clone.
 #[derive(Clone)]
@@ -13,7 +15,8 @@ pub(super) struct Blocking(Arc<Semaphore>);
 
 impl Blocking {
     pub fn new() -> Self {
-        Self(Arc::new(Semaphore::new(RUNNING_MAX)))
+        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+        Self(Arc::new(Semaphore::new((cpus * RUNNING_A_CPU).max(RUNNING_MIN))))
     }
 
     pub async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {

@@ -67,6 +67,8 @@ async fn first_start_makes_a_private_root_key_and_says_where() {
     let server = Setup::on(Database::Sqlite).await.without_root_key().start().await;
     let file = server.data().join("keys/root");
     assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    // It is ready a moment before it says so.
+    until(async || server.log().contains("tidewater connect")).await;
     assert!(server.log().contains(&file.display().to_string()), "{}", server.log());
 
     let text = fs::read_to_string(&file).unwrap();
@@ -80,6 +82,7 @@ async fn first_start_makes_a_private_root_key_and_says_where() {
 #[tokio::test]
 async fn welcome_names_addresses_and_warehouse() {
     let server = Server::start(Database::Sqlite).await;
+    until(async || server.log().contains("tidewater connect")).await;
     let log = server.log();
     for told in [server.catalog_url(), server.s3_url(), "lakehouse".to_owned(), "tidewater connect".to_owned()] {
         assert!(log.contains(&told), "no {told} in\n{log}");

@@ -47,25 +47,52 @@ python_env() {
   echo "$env/bin"
 }
 
-# java_home: prints the home of a Java 17 or newer (the oldest such, which is what engines are tested with).
+# java_home [N]: prints the home of a Java N (default 17) or newer: the oldest such, which is what engines are tested with.
 java_home() {
-  local home
-  home=$(find_java)
-  if [ -z "$home" ]; then
-    apt_install openjdk-17-jre-headless || apt_install default-jre-headless || die "needs Java 17 or newer: set JAVA_HOME"
-    home=$(find_java)
-  fi
-  [ -n "$home" ] || die "needs Java 17 or newer: set JAVA_HOME"
+  local least=${1:-17} home version
+  home=$(find_java "$least")
+  for version in 17 21 25; do
+    [ -z "$home" ] && [ $version -ge "$least" ] || continue
+    apt_install openjdk-$version-jre-headless && home=$(find_java "$least")
+  done
+  [ -n "$home" ] || die "needs Java $least or newer, and no package of it was found: install one and set JAVA_HOME"
   echo "$home"
 }
 
 find_java() {
-  local home version
+  local least=$1 home version
   for home in ${JAVA_HOME:-} /usr/lib/jvm/*; do
     [ -x "$home/bin/java" ] || continue
     version=$("$home/bin/java" -version 2>&1 | sed -n 's/.*version "\([0-9]*\).*/\1/p')
-    [ "${version:-0}" -ge 17 ] && echo "$version $home"
+    [ "${version:-0}" -ge "$least" ] && echo "$version $home"
   done | sort -n | head -n 1 | cut -d' ' -f2-
+}
+
+# maven_artifact G:A:V:PACKAGING: prints the path of an artifact in the cache.
+maven_artifact() {
+  local group artifact version packaging
+  IFS=: read -r group artifact version packaging <<< "$1"
+  local file=$TOOLS_CACHE/jars/$artifact-$version.$packaging
+  if [ ! -s "$file" ]; then
+    need mvn maven
+    say "fetching $1"
+    mvn -q -B dependency:copy -Dartifact="$1" -DoutputDirectory="$TOOLS_CACHE/jars" >&2 || die "could not fetch $1"
+  fi
+  echo "$file"
+}
+
+# maven_classpath POM: prints the class path of what a pom depends on, resolved once for its content.
+maven_classpath() {
+  local file
+  file=$TOOLS_CACHE/jars/classpath-$(sha256sum < "$1" | cut -c1-16)
+  if [ ! -s "$file" ]; then
+    need mvn maven
+    mkdir -p "$TOOLS_CACHE/jars"
+    say "fetching what $1 depends on"
+    mvn -q -B -f "$1" dependency:build-classpath -Dmdep.outputFile="$file.new" >&2 || die "could not fetch it"
+    mv "$file.new" "$file"
+  fi
+  cat "$file"
 }
 
 # cargo_tool NAME VERSION: prints the path of a cargo tool, built once into the cache.

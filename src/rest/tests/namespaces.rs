@@ -6,14 +6,15 @@ async fn names_are_split_before_they_are_decoded(db: Db) {
     for (levels, k) in [(json!(["a"]), "1"), (json!(["a", "b"]), "2"), (json!(["a.b"]), "3")] {
         server.post("/namespaces", json!({"namespace": levels, "properties": {"k": k}})).await.expect(200);
     }
-    for (path, k) in [("a", "1"), ("a%1Fb", "2"), ("a%1fb", "2"), ("a.b", "3")] {
+    for (path, k, folder) in [("a", "1", "a"), ("a%1Fb", "2", "a/b"), ("a%1fb", "2", "a/b"), ("a.b", "3", "a.b")] {
         let body = server.get(&format!("/lakehouse/namespaces/{path}")).await.expect(200);
-        assert_eq!(body["properties"], json!({"k": k}), "{path}");
+        assert_eq!(body["properties"], json!({"k": k, "location": format!("{LOCATION}/{folder}")}), "{path}");
     }
     server.post("/namespaces", json!({"namespace": ["sp ace/sla+sh%é"]})).await.expect(200);
     for path in ["sp%20ace%2Fsla%2Bsh%25%C3%A9", "sp+ace%2Fsla%2Bsh%25%C3%A9"] {
         let body = server.get(&format!("/namespaces/{path}")).await.expect(200);
-        assert_eq!(body, json!({"namespace": ["sp ace/sla+sh%é"], "properties": {}}));
+        let location = format!("{LOCATION}/sp_ace_sla_sh__");
+        assert_eq!(body, json!({"namespace": ["sp ace/sla+sh%é"], "properties": {"location": location}}));
     }
     server.post("/namespaces/a%1Fb/tables", new_table("t")).await.expect(200);
     assert_eq!(server.get("/namespaces/a.b/tables").await.expect(200)["identifiers"], json!([]));
@@ -62,7 +63,12 @@ async fn creating_needs_a_parent_and_a_free_name(db: Db) {
     expect!["404 NoSuchNamespaceException Namespace does not exist: x"].assert_eq(&reply.error());
     assert_eq!(server.get("/namespaces").await.expect(200)["namespaces"], json!([]));
     let created = server.post("/namespaces", json!({"namespace": ["a"], "properties": {"owner": "me"}})).await;
-    assert_eq!(created.expect(200), json!({"namespace": ["a"], "properties": {"owner": "me"}}));
+    assert_eq!(
+        created.expect(200),
+        json!({"namespace": ["a"], "properties": {"owner": "me", "location": format!("{LOCATION}/a")}})
+    );
+    let own = json!({"namespace": ["c"], "properties": {"location": "s3://elsewhere/c"}});
+    assert_eq!(server.post("/namespaces", own.clone()).await.expect(200), own, "a location of its own is kept");
     let reply = server.post("/namespaces", json!({"namespace": ["a"]})).await;
     expect!["409 AlreadyExistsException Namespace already exists: a"].assert_eq(&reply.error());
 }
@@ -84,7 +90,10 @@ async fn properties_are_set_removed_and_reported(db: Db) {
     assert_eq!(body, json!({"updated": ["n"], "removed": ["k"], "missing": ["gone"]}));
     let reply = server.post(path, json!({"removals": ["n"], "updates": {"n": "2"}})).await;
     expect!["422 UnprocessableEntityException a property is both removed and updated: n"].assert_eq(&reply.error());
-    assert_eq!(server.get("/namespaces/a").await.expect(200)["properties"], json!({"n": "1"}));
+    assert_eq!(
+        server.get("/namespaces/a").await.expect(200)["properties"],
+        json!({"n": "1", "location": format!("{LOCATION}/a")})
+    );
     assert_eq!(server.post(path, json!({})).await.expect(200), json!({"updated": [], "removed": [], "missing": []}));
     let reply = server.post("/namespaces/b/properties", json!({"updates": {"n": "2"}})).await;
     expect!["404 NoSuchNamespaceException Namespace does not exist: b"].assert_eq(&reply.error());
