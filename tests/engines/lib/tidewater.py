@@ -125,6 +125,7 @@ class Server:
             print(*(self.folder / "server.log").read_text(errors="replace").splitlines()[-40:], sep="\n", flush=True)
         if self.database:
             self.database.drop()
+        os.chdir(ROOT)  # an engine may have been run inside the folder
         shutil.rmtree(self.folder, ignore_errors=True)
         if not failure and code != 0:
             raise RuntimeError(f"the server did not stop cleanly: exit code {code}")
