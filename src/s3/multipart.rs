@@ -300,10 +300,12 @@ async fn uploads_page(
             }
         }
         if !more {
-            break;
+            return Ok(page);
         }
         after = last;
     }
+    // Cut short: the next page goes on from the last upload looked at, whose group it may show once more.
+    page.next = after;
     Ok(page)
 }
 
