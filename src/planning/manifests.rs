@@ -3,7 +3,7 @@
 //! Fields are found by their names in the writer's schema, which every writer spells alike; everything else is skipped.
 //! Files come from clients: sizes are bounded, and what cannot be read is an error, never a panic.
 
-use apache_avro::{Reader, types::Value};
+use apache_avro::{Reader, Schema, schema::Name, types::Value};
 use std::io::Cursor;
 
 /// Entries read of one file at most: more than any writer puts into one.
@@ -14,6 +14,9 @@ pub const ENTRIES_MAX: usize = 10_000_000;
 pub enum Error {
     #[error("not a readable Avro file")]
     Avro(#[source] Box<apache_avro::Error>),
+    /// Values of such a type nest as deep as the file's bytes say, which no stack bears.
+    #[error("a type that holds itself")]
+    Recursive,
     #[error("an entry has no {0}")]
     Missing(&'static str),
     #[error("more than {ENTRIES_MAX} entries")]
@@ -59,6 +62,9 @@ type Record = Vec<(String, Value)>;
 
 fn each_record(bytes: &[u8], mut visit: impl FnMut(Record) -> Result<(), Error>) -> Result<(), Error> {
     let reader = Reader::new(Cursor::new(bytes)).map_err(|error| Error::Avro(Box::new(error)))?;
+    if holds_itself(reader.writer_schema(), &mut Vec::new()) {
+        return Err(Error::Recursive);
+    }
     for (count, value) in reader.enumerate() {
         if count >= ENTRIES_MAX {
             return Err(Error::TooMany);
@@ -69,6 +75,23 @@ fn each_record(bytes: &[u8], mut visit: impl FnMut(Record) -> Result<(), Error>)
         }
     }
     Ok(())
+}
+
+/// Whether a record is named within its own definition. The schema itself is no deeper than its JSON may be.
+fn holds_itself<'a>(schema: &'a Schema, within: &mut Vec<&'a Name>) -> bool {
+    match schema {
+        Schema::Ref { name } => within.iter().any(|outer| outer.name() == name.name()),
+        Schema::Array(array) => holds_itself(&array.items, within),
+        Schema::Map(map) => holds_itself(&map.types, within),
+        Schema::Union(union) => union.variants().iter().any(|variant| holds_itself(variant, within)),
+        Schema::Record(record) => {
+            within.push(&record.name);
+            let found = record.fields.iter().any(|field| holds_itself(&field.schema, within));
+            within.pop();
+            found
+        }
+        _ => false,
+    }
 }
 
 fn take(record: &mut Record, name: &str) -> Option<Value> {
@@ -151,6 +174,43 @@ pub(crate) mod tests {
         let files = files(include_bytes!("../../tests/data/manifests/pyiceberg-manifest.avro")).unwrap();
         assert_eq!(files.len(), 2);
         assert!(files[0].contains("/dd=2024-01-01/decp=1.50/") && files[1].contains("/decp=null/"), "{files:?}");
+    }
+
+    /// A file of one record whose bytes are all zero, written by hand: the crate's writer would not end.
+    fn zeros(schema: &str) -> Vec<u8> {
+        let long = |n: usize| {
+            let mut rest = n << 1;
+            let mut bytes = Vec::new();
+            while rest > 0x7f {
+                bytes.push((rest & 0x7f) as u8 | 0x80);
+                rest >>= 7;
+            }
+            bytes.push(rest as u8);
+            bytes
+        };
+        let (key, sync) = (b"avro.schema", [7_u8; 16]);
+        let header = [b"Obj\x01".to_vec(), long(1), long(key.len()), key.to_vec(), long(schema.len()), schema.into()];
+        let block = [vec![0], sync.to_vec(), long(1), long(4), vec![0; 4], sync.to_vec()];
+        [header.concat(), block.concat()].concat()
+    }
+
+    #[test]
+    fn types_that_hold_themselves_are_refused() {
+        for field in [
+            r#""manifest_file""#,
+            r#"["null","manifest_file"]"#,
+            r#"{"type":"array","items":"manifest_file"}"#,
+            r#"{"type":"map","values":"manifest_file"}"#,
+            r#"{"type":"record","name":"inner","fields":[{"name":"b","type":"manifest_file"}]}"#,
+        ] {
+            let schema =
+                format!(r#"{{"type":"record","name":"manifest_file","fields":[{{"name":"a","type":{field}}}]}}"#);
+            assert!(matches!(manifest_list(&zeros(&schema)), Err(Error::Recursive)), "{field}");
+        }
+        // The same type twice, side by side, is what writers of two uuid columns make.
+        let twice = r#"{"type":"record","name":"r","fields":[
+            {"name":"a","type":{"type":"fixed","name":"f","size":1}},{"name":"b","type":"f"}]}"#;
+        assert!(matches!(manifest_list(&zeros(twice)), Err(Error::Missing("manifest_path"))));
     }
 
     #[test]

@@ -10,9 +10,11 @@ use http::{HeaderMap, header};
 use http_body_util::BodyExt;
 use serde::de::DeserializeOwned;
 use std::time::Duration;
+use tokio::time::Instant;
 
-/// Longest wait for the next piece of a body.
-const PIECE_TIME_MAX: Duration = Duration::from_secs(30);
+/// A body may take this long, and a second more for each [`BYTES_A_SECOND_MIN`] that came: one that drips is cut off.
+const TIME_MAX: Duration = Duration::from_secs(30);
+const BYTES_A_SECOND_MIN: usize = 64 << 10;
 /// A declared length reserves memory up front, up to this. Bytes.
 const RESERVED_BYTES_MAX: usize = 1 << 20;
 
@@ -26,8 +28,10 @@ pub async fn read(headers: &HeaderMap, mut body: Body, bytes_max: usize) -> Resu
         return Err(Error::BodyTooLarge { bytes_max });
     }
     let mut bytes = BytesMut::with_capacity(declared.unwrap_or_default().min(RESERVED_BYTES_MAX));
+    let started = Instant::now();
     loop {
-        let frame = tokio::time::timeout(PIECE_TIME_MAX, body.frame()).await.map_err(|_| Error::BodyTooSlow)?;
+        let deadline = started + TIME_MAX + Duration::from_secs((bytes.len() / BYTES_A_SECOND_MIN) as u64);
+        let frame = tokio::time::timeout_at(deadline, body.frame()).await.map_err(|_| Error::BodyTooSlow)?;
         let Some(frame) = frame else { return Ok(bytes.freeze()) };
         let Ok(data) = frame.map_err(|_| Error::BodyBroken)?.into_data() else { continue };
         if bytes.len() + data.len() > bytes_max {
