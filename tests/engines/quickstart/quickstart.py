@@ -11,7 +11,7 @@ import tempfile
 import time
 import urllib.request
 
-from steps import close, run, same
+from steps import close, eventually, run, same
 from tidewater import ROOT, program
 
 README = (ROOT / "README.md").read_text()
@@ -72,8 +72,9 @@ class QuickStart:
         return (self.folder / "make-run.log").read_text(errors="replace")
 
     def welcome(self):
-        missing = [w for w in ("http://127.0.0.1:8181", "http://127.0.0.1:9000", "lakehouse", "keys/root") if w not in self.said()]
-        same(missing, [])
+        told = ("http://127.0.0.1:8181", "http://127.0.0.1:9000", "lakehouse", "keys/root")
+        # It is ready a moment before it says so.
+        eventually(lambda: same([place for place in told if place not in self.said()], []))
 
     def paste(self):
         """All blocks into one shell, as a person would."""
