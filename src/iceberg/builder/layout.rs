@@ -121,9 +121,7 @@ impl Builder {
 
     fn check_spec(&self, spec: &PartitionSpec) -> Result<()> {
         let metadata = &self.metadata;
-        let schema = metadata
-            .current_schema()
-            .ok_or_else(|| Error::Invalid("cannot add a partition spec before a current schema is set".to_owned()))?;
+        let schema = self.schema_to_bind("a partition spec")?;
         spec.check_transforms()?;
         spec.check_binding(schema)?;
         spec.check_fields(schema)?;
@@ -133,6 +131,15 @@ impl Builder {
             });
         }
         spec.fields.iter().try_for_each(|field| self.check_field_id(field))
+    }
+
+    /// The current schema, or for a new table that has none yet the one this request added last: DuckDB makes it
+    /// current at the very end. What is current then is checked again in [`Self::check_defaults`].
+    fn schema_to_bind(&self, what: &str) -> Result<&Schema> {
+        let metadata = &self.metadata;
+        let added = || metadata.schema(self.last_added_schema?);
+        let schema = metadata.current_schema().or_else(added);
+        schema.ok_or_else(|| Error::Invalid(format!("cannot add {what} before a schema is added")))
     }
 
     /// An id that manifests already know as one kind of value must not come to mean another.
@@ -178,9 +185,7 @@ impl Builder {
         let id = match id {
             NewId::Known(id) => id,
             NewId::Next(id) => {
-                let schema = self.metadata.current_schema().ok_or_else(|| {
-                    Error::Invalid("cannot add a sort order before a current schema is set".to_owned())
-                })?;
+                let schema = self.schema_to_bind("a sort order")?;
                 order.check_transforms()?;
                 order.check_binding(schema)?;
                 let id = if order.fields.is_empty() { UNSORTED_ID } else { id };

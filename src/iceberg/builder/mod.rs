@@ -155,6 +155,10 @@ impl Builder {
         ensure(metadata.default_spec_id != NO_ID, || "a new table needs a default partition spec".to_owned())?;
         ensure(metadata.default_sort_order_id != NO_ID, || "a new table needs a default sort order".to_owned())?;
         ensure(!metadata.location.is_empty(), || "a new table needs a location".to_owned())?;
+        // Specs may have been added before the current schema was known.
+        if let Some(schema) = metadata.current_schema() {
+            metadata.specs.iter().try_for_each(|spec| spec.check_fields(schema))?;
+        }
         self.metadata.uuid.get_or_insert(uuid);
         self.settle()?;
         Ok(self.metadata)

@@ -312,6 +312,25 @@ fn check_completion(change: impl Fn(String) -> String, expected: Expect) {
     expected.assert_eq(&text);
 }
 
+/// As DuckDB sends it.
+#[test]
+fn the_current_schema_may_be_set_last() {
+    let last = |body: String| {
+        let mut json: Value = serde_json::from_str(&body).unwrap();
+        let updates = json["updates"].as_array_mut().unwrap();
+        let at = updates.iter().position(|update| update["action"] == "set-current-schema").unwrap();
+        let update = updates.remove(at);
+        updates.push(update);
+        json.to_string()
+    };
+    check_completion(
+        last,
+        expect![[r#"
+        created v2 9c12d441-03fe-4693-9a96-a0705ddf69c1
+    "#]],
+    );
+}
+
 #[test]
 fn half_a_table_is_refused() {
     let without = |action: &'static str| {
@@ -348,7 +367,7 @@ fn half_a_table_is_refused() {
     check_completion(
         without("set-current-schema"),
         expect![[r#"
-        cannot add a partition spec before a current schema is set
+        a new table needs a current schema
     "#]],
     );
     check_completion(

@@ -133,6 +133,18 @@ class Story:
         connection, catalog = attach(self.server)
         same(connection.execute(f"SELECT * FROM {catalog}.{NAME} ORDER BY order_id").fetchall(), self.rows())
 
+    def duckdb_creates(self):
+        connection, catalog = attach(self.server)
+        made, copy = f"{catalog}.lakehouse.made", f"{catalog}.lakehouse.copy"
+        connection.execute(f"CREATE TABLE {made} (id INTEGER, name VARCHAR)")
+        connection.execute(f"INSERT INTO {made} VALUES (1, 'a'), (2, 'b')")
+        connection.execute(f"CREATE TABLE {copy} AS SELECT * FROM {made} WHERE id = 2")
+        same(connection.execute(f"SELECT * FROM {made} ORDER BY id").fetchall(), [(1, "a"), (2, "b")])
+        same(connection.execute(f"SELECT * FROM {copy}").fetchall(), [(2, "b")])
+        same(self.catalog.load_table("lakehouse.copy").scan().to_arrow().to_pylist(), [{"id": 2, "name": "b"}])
+        connection.execute(f"DROP TABLE {made}")
+        connection.execute(f"DROP TABLE {copy}")
+
     def purge(self):
         location = self.table().location()
 
@@ -164,6 +176,7 @@ class Story:
             ("rename", self.rename),
             ("the printed snippet runs", self.printed_snippet),
             ("duckdb, attached by what connect prints, reads the same rows", self.duckdb_reads_the_same),
+            ("duckdb creates, fills and drops tables", self.duckdb_creates),
             ("purge leaves no object", self.purge),
             ("drop namespace", self.drop_namespace),
         ]
