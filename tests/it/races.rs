@@ -18,14 +18,15 @@ on_both_databases! {
 }
 
 const WRITERS: usize = 16;
-/// All stay in a metadata log, which keeps 100 files by default.
-const COMMITS: usize = 6;
+const COMMITS: usize = 10;
+/// More than all commits to one table, so that the metadata log still names the first file: it keeps 100 by default.
+const VERSIONS_KEPT: usize = 2 * WRITERS * COMMITS;
 
 async fn sixteen_writers_on_one_table_make_a_chain(database: Database) {
     let server = Server::start(database).await;
     let catalog = Catalog::login(&server).await;
     catalog.create_namespace("ns").await;
-    let created = location(&catalog.create_table("ns", "t").await);
+    let created = create_table(&catalog, "t").await;
     let acknowledged = at_once(WRITERS, |writer| {
         let catalog = catalog.clone();
         async move { commits(&catalog, "t", writer).await }
@@ -42,7 +43,7 @@ async fn sixteen_writers_on_a_table_each_make_chains(database: Database) {
     catalog.create_namespace("ns").await;
     let mut created = Vec::new();
     for writer in 0..WRITERS {
-        created.push(location(&catalog.create_table("ns", &format!("t{writer}")).await));
+        created.push(create_table(&catalog, &format!("t{writer}")).await);
     }
     let acknowledged = at_once(WRITERS, |writer| {
         let catalog = catalog.clone();
@@ -59,7 +60,7 @@ async fn conflicting_commits_have_one_winner(database: Database) {
     let server = Server::start(database).await;
     let catalog = Catalog::login(&server).await;
     catalog.create_namespace("ns").await;
-    let created = location(&catalog.create_table("ns", "t").await);
+    let created = create_table(&catalog, "t").await;
     let answers = at_once(WRITERS, |writer| {
         let catalog = catalog.clone();
         async move {
@@ -118,6 +119,15 @@ where
         results.push(task.await.expect("a writer ends well"));
     }
     results
+}
+
+/// A table that keeps its whole history in the metadata log; answers its first metadata file.
+async fn create_table(catalog: &Catalog, table: &str) -> String {
+    let fields = json!([{"id": 1, "name": "id", "required": true, "type": "long"}]);
+    let properties = json!({"write.metadata.previous-versions-max": VERSIONS_KEPT.to_string()});
+    let schema = json!({"type": "struct", "schema-id": 0, "fields": fields});
+    let body = json!({"name": table, "schema": schema, "properties": properties});
+    location(&catalog.post("/v1/namespaces/ns/tables", &body).await.ok())
 }
 
 /// The metadata files of one writer's commits. Each must succeed: they require nothing.
