@@ -7,9 +7,9 @@ use crate::{
     server::Server,
 };
 use reqwest::Method;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{
         Arc, Mutex,
         atomic::{AtomicU64, Ordering},
@@ -35,7 +35,9 @@ const LIFE_MS: std::ops::Range<u64> = 50..400;
 struct Acknowledged {
     /// The last value by table and writer.
     commits: Mutex<BTreeMap<(usize, usize), u64>>,
-    /// Objects not verified yet: key and its first byte.
+    /// Metadata files of this round's commits, with their table.
+    files: Mutex<Vec<(usize, String)>>,
+    /// Objects not verified yet: key and size in bytes.
     objects: Mutex<Vec<(String, usize)>>,
     next: AtomicU64,
 }
@@ -45,11 +47,12 @@ async fn nothing_acknowledged_is_lost_when_killed(database: Database) {
     let mut server = Server::start(database).await;
     let catalog = Catalog::login(&server).await;
     catalog.create_namespace("ns").await;
+    let mut heads = Vec::new();
     for table in 0..TABLES {
-        catalog.create_table("ns", &format!("t{table}")).await;
+        heads.push(location(&catalog.create_table("ns", &format!("t{table}")).await));
     }
     let acknowledged = Arc::new(Acknowledged::default());
-    let mut all = 0;
+    let (mut kept, mut commits) = (Vec::new(), 0);
     for _ in 0..ROUNDS {
         let load = start_load(&server, &acknowledged).await;
         tokio::time::sleep(Duration::from_millis(random.in_range(LIFE_MS))).await;
@@ -58,9 +61,18 @@ async fn nothing_acknowledged_is_lost_when_killed(database: Database) {
             task.await.expect("the load ends with the server");
         }
         server.restart().await;
-        all += check(&server, &acknowledged).await;
+        let files = std::mem::take(&mut *acknowledged.files.lock().unwrap());
+        commits += files.len();
+        check_tables(&server, &acknowledged, &files, &mut heads).await;
+        let objects = std::mem::take(&mut *acknowledged.objects.lock().unwrap());
+        check_objects(&server, &objects).await;
+        kept.extend(objects);
     }
-    assert!(all > u64::from(ROUNDS), "the load did something: {all} acknowledged");
+    // What one round left whole, no later crash may have hurt.
+    check_objects(&server, &kept).await;
+    eprintln!("{commits} commits and {} objects acknowledged in {ROUNDS} rounds", kept.len());
+    let least = ROUNDS as usize;
+    assert!(commits > least && kept.len() > least, "{commits} commits, {} objects: hardly a load", kept.len());
 }
 
 async fn start_load(server: &Server, acknowledged: &Arc<Acknowledged>) -> Vec<tokio::task::JoinHandle<()>> {
@@ -85,6 +97,7 @@ async fn commit(catalog: &Catalog, acknowledged: &Acknowledged, table: usize, wr
     let Ok(answer) = try_send(request).await else { return false };
     assert_eq!(answer.status, 200, "{}", answer.text());
     acknowledged.commits.lock().unwrap().insert((table, writer), value);
+    acknowledged.files.lock().unwrap().push((table, location(&answer.json())));
     true
 }
 
@@ -104,26 +117,55 @@ fn content(key: &str, size: usize) -> Vec<u8> {
     key.bytes().cycle().take(size).collect()
 }
 
-/// Everything acknowledged is there; answers how much of it is new. Objects are looked at once, in the round they came.
-async fn check(server: &Server, acknowledged: &Acknowledged) -> u64 {
+/// Every table loads, holds what was acknowledged, and leads back to where the round began.
+async fn check_tables(server: &Server, acknowledged: &Acknowledged, files: &[(usize, String)], heads: &mut [String]) {
     let (catalog, s3) = (Catalog::login(server).await, S3::root(server));
-    for table in 0..TABLES {
+    let commits = acknowledged.commits.lock().unwrap().clone();
+    for (table, head) in heads.iter_mut().enumerate() {
         let loaded = catalog.load_table("ns", &format!("t{table}")).await.ok();
-        let commits = acknowledged.commits.lock().unwrap().clone();
         for ((_, writer), value) in commits.iter().filter(|((of, _), _)| *of == table) {
             let found = loaded["metadata"]["properties"][format!("writer-{writer}")].as_str();
             let found: u64 = found.expect("an acknowledged commit is there").parse().expect("a number");
             // One more may have landed whose answer was lost.
             assert!(found >= *value, "table {table}, writer {writer}: {found} after {value} was acknowledged");
         }
+        let acknowledged: BTreeSet<&String> =
+            files.iter().filter(|(of, _)| *of == table).map(|(_, file)| file).collect();
+        let new_head = location(&loaded);
+        let chain = walk_back(&s3, &new_head, head, acknowledged.len() + WRITERS_A_TABLE).await;
+        let missing: Vec<_> = acknowledged.into_iter().filter(|file| !chain.contains(file)).collect();
+        assert!(missing.is_empty(), "table {table}: acknowledged, but not in the history: {missing:?}");
+        *head = new_head;
     }
-    let objects = std::mem::take(&mut *acknowledged.objects.lock().unwrap());
-    for (key, size) in &objects {
+}
+
+/// The files from `from` back to `to`, without `to`; each names the one before last in its log. A round adds at most
+/// `files_max`: what was acknowledged, and of each writer one commit whose answer was lost.
+async fn walk_back(s3: &S3, from: &str, to: &str, files_max: usize) -> Vec<String> {
+    let (mut chain, mut at) = (Vec::new(), from.to_owned());
+    while at != to {
+        assert!(chain.len() < files_max, "more than {files_max} files between {from} and {to}");
+        let file = s3.get(BUCKET, at.strip_prefix(&format!("s3://{BUCKET}/")).expect("in the warehouse")).await;
+        assert_eq!(file.status, 200, "{at} is in the history");
+        let metadata = file.json();
+        let before = metadata["metadata-log"].as_array().and_then(|log| log.last()).expect("one came before");
+        let before = before["metadata-file"].as_str().expect("a file").to_owned();
+        chain.push(std::mem::replace(&mut at, before));
+    }
+    chain
+}
+
+async fn check_objects(server: &Server, objects: &[(String, usize)]) {
+    let s3 = S3::root(server);
+    for (key, size) in objects {
         let answer = s3.get(BUCKET, key).await;
         assert_eq!(answer.status, 200, "{key} was acknowledged");
         assert!(answer.body == content(key, *size), "{key} is whole");
     }
-    objects.len() as u64 + acknowledged.commits.lock().unwrap().len() as u64
+}
+
+fn location(answer: &Value) -> String {
+    answer["metadata-location"].as_str().expect("a metadata location").to_owned()
 }
 
 /// A small generator that prints its seed; `TIDEWATER_TEST_SEED` replays one.
