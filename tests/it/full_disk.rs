@@ -1,11 +1,12 @@
 //! A full disk: writes are refused, nothing is lost, and room makes it work again without a restart.
 
 use crate::{
-    catalog::Catalog,
+    catalog::{Answer, Catalog},
     database::Database,
-    s3::{BUCKET, S3},
+    s3::{BUCKET, S3, elements},
     server::{Server, Setup},
 };
+use reqwest::Method;
 use serde_json::Value;
 use std::{
     path::{Path, PathBuf},
@@ -19,6 +20,7 @@ on_both_databases! {
 const DISK_MIB: usize = 64;
 const RESERVE_MIB: usize = 8;
 const MIB: usize = 1 << 20;
+const PART_BYTES: usize = 5 * MIB;
 /// More than fit in any test's disk. Objects or commits.
 const OBJECTS_MAX: usize = 1_000;
 
@@ -30,6 +32,9 @@ async fn a_full_disk_refuses_writes_and_loses_nothing(database: Database) {
     catalog.create_namespace("ns").await;
     catalog.create_table("ns", "t").await;
     assert_eq!(s3.put(BUCKET, "kept", vec![1; MIB]).await.status, 200);
+    let upload = Upload::begin(&s3, "parts").await;
+    let first = upload.put_part(1, vec![3; PART_BYTES]).await;
+    assert_eq!(first.status, 200, "{}", first.text());
 
     let filled = fill(&s3, "fill", MIB).await;
     assert!(filled > DISK_MIB / 2, "{filled} MiB fit on {DISK_MIB} MiB");
@@ -37,10 +42,20 @@ async fn a_full_disk_refuses_writes_and_loses_nothing(database: Database) {
     fill(&s3, "last", 4 << 10).await;
     assert_refused(&s3, "kept").await;
     assert_refused(&s3, "new").await;
+    assert_full(&upload.put_part(2, vec![4; PART_BYTES]).await);
     check_kept(&server, filled).await;
     let committed = commit_until_refused(&catalog).await;
     let loaded = catalog.load_table("ns", "t").await.ok();
     assert_eq!(loaded["metadata-location"], committed, "the refused commit swapped nothing");
+    assert!(server.log().contains("ERROR"), "the operator is told:\n{}", server.log());
+    // Completing copies nothing, so it may fit; refused, it is as if it had not been asked for.
+    let completed = upload.complete(&first).await;
+    if completed.status == 200 {
+        assert!(s3.get(BUCKET, "parts").await.body == vec![3; PART_BYTES], "the completed object is whole");
+    } else {
+        assert_full(&completed);
+        assert_eq!(s3.get(BUCKET, "parts").await.status, 404);
+    }
 
     server.terminate();
     server.wait_for_exit().await;
@@ -49,10 +64,10 @@ async fn a_full_disk_refuses_writes_and_loses_nothing(database: Database) {
     check_kept(&server, filled).await;
     // The restart tidied up, which may have made a little room.
     commit_until_refused(&catalog).await;
-    assert!(server.log().contains("ERROR"), "the operator is told:\n{}", server.log());
 
     for at in 0..4 {
         assert_eq!(s3.delete(BUCKET, &format!("fill/{at}")).await.status, 204);
+        assert_eq!(s3.get(BUCKET, &format!("fill/{at}")).await.status, 404);
     }
     crate::server::until(async || s3.put(BUCKET, "new", vec![2; MIB]).await.status == 200).await;
     catalog.set_property("ns", "t", "key", "value").await.ok();
@@ -63,7 +78,7 @@ async fn fill(s3: &S3, prefix: &str, size: usize) -> usize {
     for at in 0..OBJECTS_MAX {
         let answer = s3.put(BUCKET, &format!("{prefix}/{at}"), vec![0; size]).await;
         if answer.status != 200 {
-            assert!(matches!(answer.status, 503 | 507), "{} {}", answer.status, answer.text());
+            assert_full(&answer);
             return at;
         }
     }
@@ -85,9 +100,41 @@ async fn commit_until_refused(catalog: &Catalog) -> Value {
 }
 
 async fn assert_refused(s3: &S3, key: &str) {
-    let answer = s3.put(BUCKET, key, vec![9; MIB]).await;
-    assert!(matches!(answer.status, 503 | 507), "{} {}", answer.status, answer.text());
-    assert!(answer.text().contains("<Code>"), "{}", answer.text());
+    assert_full(&s3.put(BUCKET, key, vec![9; MIB]).await);
+}
+
+#[track_caller]
+fn assert_full(answer: &Answer) {
+    answer.s3_error(507, "InsufficientStorage");
+}
+
+/// A multipart upload under way.
+struct Upload<'a> {
+    s3: &'a S3,
+    path: String,
+    id: String,
+}
+
+impl<'a> Upload<'a> {
+    async fn begin(s3: &'a S3, key: &str) -> Upload<'a> {
+        let path = format!("/{BUCKET}/{key}");
+        let begun = s3.send(Method::POST, &path, &[("uploads", "")], &[], "").await;
+        let id = elements(&begun.text(), "UploadId").next().expect("an upload id").to_owned();
+        Upload { s3, path, id }
+    }
+
+    async fn put_part(&self, number: u32, body: Vec<u8>) -> Answer {
+        let query = [("partNumber", &*number.to_string()), ("uploadId", &self.id)];
+        self.s3.send(Method::PUT, &self.path, &query, &[], body).await
+    }
+
+    /// Of its first part alone.
+    async fn complete(&self, first: &Answer) -> Answer {
+        let etag = first.header("etag").expect("a part's ETag");
+        let part = format!("<Part><PartNumber>1</PartNumber><ETag>{etag}</ETag></Part>");
+        let body = format!("<CompleteMultipartUpload>{part}</CompleteMultipartUpload>");
+        self.s3.send(Method::POST, &self.path, &[("uploadId", &self.id)], &[], body).await
+    }
 }
 
 /// What was there before is there still, and nothing else.
