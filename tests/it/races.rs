@@ -7,18 +7,28 @@ use crate::{
     server::Server,
 };
 use serde_json::{Value, json};
-use std::{collections::BTreeSet, future::Future, sync::Arc};
+use std::{
+    collections::BTreeSet,
+    future::Future,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
 use tokio::sync::Barrier;
 
 on_both_databases! {
     sixteen_writers_on_one_table_make_a_chain,
     sixteen_writers_on_a_table_each_make_chains,
+    commits_under_two_names_make_one_chain,
     conflicting_commits_have_one_winner,
     racing_creates_have_one_winner_and_leave_one_file,
 }
 
 const WRITERS: usize = 16;
 const COMMITS: usize = 10;
+/// Of one writer on a table that moves; it misses about every other time.
+const ATTEMPTS_MAX: usize = 100 * COMMITS;
 /// More than all commits to one table, so that the metadata log still names the first file: it keeps 100 by default.
 const VERSIONS_KEPT: usize = 2 * WRITERS * COMMITS;
 
@@ -53,6 +63,33 @@ async fn sixteen_writers_on_a_table_each_make_chains(database: Database) {
     for (writer, (created, acknowledged)) in created.into_iter().zip(acknowledged).enumerate() {
         check_history(&server, &catalog, &format!("t{writer}"), created, acknowledged).await;
     }
+}
+
+/// Commits to one name take turns within a process. A table on the move has two, and then the swap alone decides.
+async fn commits_under_two_names_make_one_chain(database: Database) {
+    const NAMES: [&str; 2] = ["here", "there"];
+    let server = Server::start(database).await;
+    let catalog = Catalog::login(&server).await;
+    catalog.create_namespace("ns").await;
+    let created = create_table(&catalog, NAMES[0]).await;
+    let writing = Arc::new(AtomicUsize::new(WRITERS));
+    // One task more than the writers: it moves the table until the last of them is done.
+    let files = at_once(WRITERS + 1, |task| {
+        let (catalog, writing) = (catalog.clone(), Arc::clone(&writing));
+        async move {
+            if task == WRITERS {
+                return vec![move_between(&catalog, NAMES, &writing).await];
+            }
+            let files = commits_wherever(&catalog, NAMES, task).await;
+            writing.fetch_sub(1, Ordering::SeqCst);
+            files
+        }
+    });
+    let mut acknowledged = files.await;
+    let name = acknowledged.pop().and_then(|names| names.into_iter().next()).expect("the name it has now");
+    let acknowledged: Vec<String> = acknowledged.into_iter().flatten().collect();
+    assert_eq!(acknowledged.len(), WRITERS * COMMITS);
+    check_history(&server, &catalog, &name, created, acknowledged).await;
 }
 
 /// All build on the same current schema and change it: one may win, and the others must be told.
@@ -138,6 +175,36 @@ async fn commits(catalog: &Catalog, table: &str, writer: usize) -> Vec<String> {
         files.push(location(&answer.ok()));
     }
     files
+}
+
+/// The same on a table that moves: the name it has just left is one of no table.
+async fn commits_wherever(catalog: &Catalog, names: [&str; 2], writer: usize) -> Vec<String> {
+    let mut files = Vec::new();
+    for attempt in 0..ATTEMPTS_MAX {
+        let name = names[(writer + attempt) % names.len()];
+        let answer = catalog.set_property("ns", name, &format!("writer-{writer}"), &attempt.to_string()).await;
+        if answer.status == 404 {
+            answer.error(404, "NoSuchTableException");
+            continue;
+        }
+        files.push(location(&answer.ok()));
+        if files.len() == COMMITS {
+            return files;
+        }
+    }
+    panic!("writer {writer} missed the table {ATTEMPTS_MAX} times");
+}
+
+/// Moves the table to and fro while anybody is writing; answers the name it has in the end.
+async fn move_between(catalog: &Catalog, names: [&str; 2], writing: &AtomicUsize) -> String {
+    let [mut from, mut to] = names;
+    while writing.load(Ordering::SeqCst) > 0 {
+        let [source, destination] = [from, to].map(|name| json!({"namespace": ["ns"], "name": name}));
+        let body = json!({"source": source, "destination": destination});
+        catalog.post("/v1/tables/rename", &body).await.ok();
+        (from, to) = (to, from);
+    }
+    from.to_owned()
 }
 
 /// The one answer that is a success; all others are this 409.
