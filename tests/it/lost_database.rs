@@ -184,7 +184,7 @@ async fn carry(mut client: TcpStream, postgres: &str, loss: &Mutex<Loss>) -> std
                 postgres.write_all(statement).await?;
                 if lost != Loss::Nothing {
                     // Postgres answers once it has committed.
-                    postgres.read(&mut answered).await?;
+                    postgres.read_u8().await?;
                     return Ok(());
                 }
             }
