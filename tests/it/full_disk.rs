@@ -9,18 +9,22 @@ use crate::{
 use reqwest::Method;
 use serde_json::Value;
 use std::{
+    io::{ErrorKind, Write},
     path::{Path, PathBuf},
     process::Command,
 };
 
 on_both_databases! {
     a_full_disk_refuses_writes_and_loses_nothing,
+    a_disk_that_others_filled_to_the_last_byte_loses_nothing,
 }
 
 const DISK_MIB: usize = 64;
 const RESERVE_MIB: usize = 8;
 const MIB: usize = 1 << 20;
 const PART_BYTES: usize = 5 * MIB;
+/// Small enough to be read whole before it is refused: amid a longer body the connection may be closed on the sender.
+const LAST_PART_BYTES: usize = 200 << 10;
 /// More than fit in any test's disk. Objects or commits.
 const OBJECTS_MAX: usize = 1_000;
 
@@ -42,7 +46,7 @@ async fn a_full_disk_refuses_writes_and_loses_nothing(database: Database) {
     fill(&s3, "last", 4 << 10).await;
     assert_refused(&s3, "kept").await;
     assert_refused(&s3, "new").await;
-    assert_full(&upload.put_part(2, vec![4; PART_BYTES]).await);
+    assert_full(&upload.put_part(2, vec![4; LAST_PART_BYTES]).await);
     check_kept(&server, filled).await;
     let committed = commit_until_refused(&catalog).await;
     let loaded = catalog.load_table("ns", "t").await.ok();
@@ -71,6 +75,55 @@ async fn a_full_disk_refuses_writes_and_loses_nothing(database: Database) {
     }
     crate::server::until(async || s3.put(BUCKET, "new", vec![2; MIB]).await.status == 200).await;
     catalog.set_property("ns", "t", "key", "value").await.ok();
+}
+
+/// The reserve is the server's, but others write to the disk too.
+async fn a_disk_that_others_filled_to_the_last_byte_loses_nothing(database: Database) {
+    let disk = SmallDisk::mount();
+    let setup = Setup::on(database).await.data(&disk.folder.join("data"));
+    let server = setup.flag("disk-reserve-bytes", RESERVE_MIB * MIB).start().await;
+    let (catalog, s3) = (Catalog::login(&server).await, S3::root(&server));
+    catalog.create_namespace("ns").await;
+    catalog.create_table("ns", "t").await;
+    let before = catalog.set_property("ns", "t", "key", "before").await.ok()["metadata-location"].clone();
+    assert_eq!(s3.put(BUCKET, "kept", vec![1; MIB]).await.status, 200);
+
+    let filler = disk.folder.join("filler");
+    fill_to_the_last_byte(&filler);
+    assert_refused(&s3, "kept").await;
+    assert_refused(&s3, "new").await;
+    catalog.set_property("ns", "t", "key", "lost").await.error(503, "ServiceUnavailableException");
+    check_kept(&server, 0).await;
+    assert_eq!(catalog.load_table("ns", "t").await.ok()["metadata-location"], before);
+    // A deletion too has to be written down, and there may be no room for that.
+    let answer = s3.delete(BUCKET, "kept").await;
+    let deleted = answer.status == 204;
+    if !deleted {
+        assert_full(&answer);
+        check_kept(&server, 0).await;
+    }
+
+    std::fs::remove_file(filler).expect("the filler can be removed");
+    crate::server::until(async || s3.put(BUCKET, "new", vec![2; MIB]).await.status == 200).await;
+    catalog.set_property("ns", "t", "key", "after").await.ok();
+    let kept = s3.get(BUCKET, "kept").await;
+    assert_eq!(kept.status, if deleted { 404 } else { 200 });
+    assert_eq!(s3.delete(BUCKET, "kept").await.status, 204);
+}
+
+fn fill_to_the_last_byte(filler: &Path) {
+    let mut file = std::fs::File::create(filler).expect("a file on the disk");
+    for size in [MIB, 4 << 10, 1] {
+        for _ in 0..DISK_MIB * MIB / size {
+            match file.write(&vec![0; size]) {
+                Ok(written) => assert!(written > 0),
+                Err(error) => {
+                    assert_eq!(error.kind(), ErrorKind::StorageFull, "{error}");
+                    break;
+                }
+            }
+        }
+    }
 }
 
 /// Puts objects of a size until one is refused; answers how many fit.
