@@ -13,6 +13,9 @@ use uuid::Uuid;
 /// Longest key of a location, in bytes: files below it still fit S3's 1,024.
 pub const KEY_BYTES_MAX: usize = 512;
 
+/// Longest key of an object, in bytes (S3's own bound): what is named longer cannot be there.
+pub const OBJECT_KEY_BYTES_MAX: usize = 1_024;
+
 /// The property that names where a namespace's tables go by default.
 pub const NAMESPACE_LOCATION: &str = "location";
 

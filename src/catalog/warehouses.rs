@@ -32,12 +32,13 @@ pub(crate) struct Warehouses(RwLock<HashMap<String, Arc<Warehouse>>>);
 
 impl Warehouse {
     /// The object that an `s3://` location of this warehouse's bucket names; `None` for every other place, and for keys
-    /// that no `object_store` path can spell.
+    /// that no object has or no `object_store` path can spell.
     pub(crate) fn object(&self, location: &str) -> Option<Path> {
         let (bucket, key) = location::split(location)?;
         let path = Path::parse(key).ok()?;
+        let is_key = (1..=location::OBJECT_KEY_BYTES_MAX).contains(&key.len());
         // Parsing cuts slashes at the ends, and such a key is another object.
-        (bucket == self.bucket && !key.is_empty() && path.as_ref() == key).then_some(path)
+        (bucket == self.bucket && is_key && path.as_ref() == key).then_some(path)
     }
 }
 

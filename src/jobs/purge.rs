@@ -23,8 +23,6 @@ use std::collections::HashSet;
 
 /// Files deleted in one go.
 const BATCH: usize = 1_000;
-/// Longest key of an object (S3's own bound): what is named longer cannot be there. Bytes.
-const KEY_BYTES_MAX: usize = 1_024;
 /// Largest manifest or manifest list read. Bytes.
 const MANIFEST_BYTES_MAX: u64 = 256 << 20;
 
@@ -90,8 +88,7 @@ impl Purge<'_> {
             _ => file,
         };
         let inside = location::is_within(file, &self.order.location) && file != self.order.location;
-        let path = inside.then(|| self.warehouse.object(file)).flatten();
-        path.filter(|path| path.as_ref().len() <= KEY_BYTES_MAX)
+        inside.then(|| self.warehouse.object(file)).flatten()
     }
 
     async fn manifests_of(&self, manifest_list: &str) -> Result<Vec<String>, Error> {

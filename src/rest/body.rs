@@ -22,7 +22,11 @@ const RESERVED_BYTES_MAX: usize = 1 << 20;
 ///
 /// # Errors
 /// `Error::BodyTooLarge` as soon as it is known, `Error::BodyTooSlow`, `Error::BodyBroken`.
-pub async fn read(headers: &HeaderMap, mut body: Body, bytes_max: usize) -> Result<Bytes> {
+pub async fn read(headers: &HeaderMap, body: Body, bytes_max: usize) -> Result<Bytes> {
+    read_within(TIME_MAX, headers, body, bytes_max).await
+}
+
+async fn read_within(time_max: Duration, headers: &HeaderMap, mut body: Body, bytes_max: usize) -> Result<Bytes> {
     let declared = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
     if declared.is_some_and(|length| length > bytes_max) {
         return Err(Error::BodyTooLarge { bytes_max });
@@ -30,7 +34,7 @@ pub async fn read(headers: &HeaderMap, mut body: Body, bytes_max: usize) -> Resu
     let mut bytes = BytesMut::with_capacity(declared.unwrap_or_default().min(RESERVED_BYTES_MAX));
     let started = Instant::now();
     loop {
-        let deadline = started + TIME_MAX + Duration::from_secs((bytes.len() / BYTES_A_SECOND_MIN) as u64);
+        let deadline = started + time_max + Duration::from_secs((bytes.len() / BYTES_A_SECOND_MIN) as u64);
         let frame = tokio::time::timeout_at(deadline, body.frame()).await.map_err(|_| Error::BodyTooSlow)?;
         let Some(frame) = frame else { return Ok(bytes.freeze()) };
         let Ok(data) = frame.map_err(|_| Error::BodyBroken)?.into_data() else { continue };
@@ -45,4 +49,23 @@ pub async fn read(headers: &HeaderMap, mut body: Body, bytes_max: usize) -> Resu
 /// `catalog::Error::Invalid` saying where the JSON is wrong.
 pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
     serde_json::from_slice(bytes).map_err(|error| Error::invalid(format!("request body is not as expected: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_util::{StreamExt, stream};
+
+    /// A byte, and the next one a moment later, so often that all would take a hundred times as long as is allowed.
+    #[tokio::test]
+    async fn a_body_that_drips_is_cut_off_though_each_piece_is_quick() {
+        let (time_max, pause) = (Duration::from_millis(50), Duration::from_millis(5));
+        let drops = stream::iter(0..1_000).then(move |_| async move {
+            tokio::time::sleep(pause).await;
+            Ok::<_, std::io::Error>(Bytes::from_static(b" "))
+        });
+        let body = Body::from_stream(drops);
+        let read = read_within(time_max, &HeaderMap::new(), body, 10_000).await;
+        assert!(matches!(read, Err(Error::BodyTooSlow)), "{read:?}");
+    }
 }

@@ -162,6 +162,28 @@ async fn broken_manifests_do_not_stop_a_purge(db: Db) {
     assert_eq!(server.keys("").await, Vec::<String>::new());
 }
 
+async fn names_that_no_object_can_have_do_not_stop_a_purge(db: Db) {
+    let server = Server::with_namespace(db, "n").await;
+    server.create_table("n", "t").await;
+    let place = location(&server, "t").await;
+    let too_long = |name: &str| format!("{place}/{}{name}", "x".repeat(1_100));
+    let (list, manifest) = (format!("{place}/metadata/list.avro"), format!("{place}/metadata/m.avro"));
+    let data = format!("{place}/data/a");
+    put(&server, &data, b"data".to_vec()).await;
+    put(&server, &manifest, manifest_of(&[too_long("data"), data])).await;
+    put(&server, &list, list_of(&[too_long("manifest"), manifest])).await;
+    commit_snapshot(&server, "t", 1, &list).await;
+    commit_snapshot(&server, "t", 2, &too_long("list")).await;
+    let commit = json!({"updates": [{"action": "set-statistics", "snapshot-id": 1, "statistics": {
+        "snapshot-id": 1, "statistics-path": too_long("statistics"), "file-size-in-bytes": 6,
+        "file-footer-size-in-bytes": 1, "blob-metadata": [],
+    }}]});
+    server.post(&format!("{TABLES}/t"), commit).await.expect(200);
+    server.delete(&format!("{TABLES}/t?purgeRequested=true")).await.expect(204);
+    assert_eq!(run_jobs(&server).await, 1);
+    assert_eq!(server.keys("").await, Vec::<String>::new());
+}
+
 async fn a_folder_that_another_table_took_over_is_left_alone(db: Db) {
     let server = Server::with_namespace(db, "n").await;
     let mut table = new_table("t");
@@ -241,6 +263,7 @@ on_both! {
     a_purge_cut_short_starts_over,
     hostile_metadata_reaches_no_neighbour,
     broken_manifests_do_not_stop_a_purge,
+    names_that_no_object_can_have_do_not_stop_a_purge,
     a_folder_that_another_table_took_over_is_left_alone,
     a_table_whose_files_are_shared_is_not_purged,
     the_worker_is_woken_by_a_purge_and_ends_when_told,
