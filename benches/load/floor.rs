@@ -7,24 +7,20 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Writes a new file of the same bytes and syncs it, file and folder, as often as the operation it is compared to.
+/// Writes a new file of the same bytes and syncs it, file and folder.
 pub struct SyncedWrite {
     folder: PathBuf,
     client: usize,
     count: u64,
     bytes: Vec<u8>,
-    files_a_step: usize,
 }
 
 impl Client for SyncedWrite {
     fn step(&mut self) -> Result<u64, String> {
-        for _ in 0..self.files_a_step {
-            self.count += 1;
-            let path = self.folder.join(format!("{}-{}", self.client, self.count));
-            write_synced(&path, &self.folder, &self.bytes).map_err(|error| error.to_string())?;
-            std::fs::remove_file(&path).map_err(|error| error.to_string())?;
-        }
-        Ok(self.bytes.len() as u64 * self.files_a_step as u64)
+        self.count += 1;
+        let path = self.folder.join(format!("{}-{}", self.client, self.count));
+        let written = write_synced(&path, &self.folder, &self.bytes).and_then(|()| std::fs::remove_file(&path));
+        written.map(|()| self.bytes.len() as u64).map_err(|error| error.to_string())
     }
 }
 
@@ -54,13 +50,7 @@ impl Client for SyncedAppend {
 /// Whole files, synced with their folder.
 pub fn synced_files(folder: &Path, name: &str, seconds: f64, bytes: usize, clients: usize) -> Figure {
     let clients = (0..clients)
-        .map(|client| SyncedWrite {
-            folder: folder.to_owned(),
-            client,
-            count: 0,
-            bytes: vec![b'x'; bytes],
-            files_a_step: 1,
-        })
+        .map(|client| SyncedWrite { folder: folder.to_owned(), client, count: 0, bytes: vec![b'x'; bytes] })
         .collect();
     Load { operation: name, seconds, steps_max: usize::MAX, server: None }.run(clients)
 }

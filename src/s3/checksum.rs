@@ -9,14 +9,6 @@ use aws_lc_rs::digest;
 use base64::{Engine, prelude::BASE64_STANDARD};
 use http::{HeaderMap, HeaderName};
 
-const ALGORITHMS: [ChecksumAlgorithm; 5] = [
-    ChecksumAlgorithm::Crc32,
-    ChecksumAlgorithm::Crc32c,
-    ChecksumAlgorithm::Crc64Nvme,
-    ChecksumAlgorithm::Sha1,
-    ChecksumAlgorithm::Sha256,
-];
-
 /// What S3 computes when a client names no algorithm.
 pub const DEFAULT_ALGORITHM: ChecksumAlgorithm = ChecksumAlgorithm::Crc64Nvme;
 
@@ -69,10 +61,10 @@ pub fn type_name(kind: ChecksumType) -> &'static str {
     }
 }
 
-/// The algorithm and base64 value of each checksum element under `element`, in the order of [`ALGORITHMS`].
+/// The algorithm and base64 value of each checksum element under `element`, in the order of [`ChecksumAlgorithm::ALL`].
 pub fn elements(element: &super::xml::Element) -> Vec<(ChecksumAlgorithm, &str)> {
     let found = |algorithm| element.child_text(facts(algorithm).element).map(|value| (algorithm, value));
-    ALGORITHMS.into_iter().filter_map(found).collect()
+    ChecksumAlgorithm::ALL.into_iter().filter_map(found).collect()
 }
 
 /// Reads an algorithm's name, as headers spell it.
@@ -80,7 +72,7 @@ pub fn elements(element: &super::xml::Element) -> Vec<(ChecksumAlgorithm, &str)>
 /// # Errors
 /// `Error::InvalidRequest` for one this server does not compute.
 pub fn parse_name(text: &str) -> Result<ChecksumAlgorithm> {
-    let found = ALGORITHMS.into_iter().find(|algorithm| facts(*algorithm).name.eq_ignore_ascii_case(text));
+    let found = ChecksumAlgorithm::ALL.into_iter().find(|algorithm| facts(*algorithm).name.eq_ignore_ascii_case(text));
     found.ok_or(Error::InvalidRequest(UNSUPPORTED.into()))
 }
 
@@ -205,7 +197,7 @@ fn invalid_header(name: &str) -> Error {
 
 /// The algorithm of a header `x-amz-checksum-…`.
 fn of_header(name: &str) -> Result<ChecksumAlgorithm> {
-    if let Some(algorithm) = ALGORITHMS.into_iter().find(|algorithm| facts(*algorithm).header == name) {
+    if let Some(algorithm) = ChecksumAlgorithm::ALL.into_iter().find(|algorithm| facts(*algorithm).header == name) {
         return Ok(algorithm);
     }
     match name.strip_prefix(PREFIX) {

@@ -167,14 +167,6 @@ fn combined(algorithm: ChecksumAlgorithm, digests: impl Iterator<Item = Option<(
 mod tests {
     use super::*;
 
-    const ALGORITHMS: [ChecksumAlgorithm; 5] = [
-        ChecksumAlgorithm::Crc32,
-        ChecksumAlgorithm::Crc32c,
-        ChecksumAlgorithm::Crc64Nvme,
-        ChecksumAlgorithm::Sha1,
-        ChecksumAlgorithm::Sha256,
-    ];
-
     fn digest(algorithm: ChecksumAlgorithm, bytes: &[u8]) -> Checksum {
         let mut digests = Digests::new(Some(algorithm));
         digests.update(bytes);
@@ -219,7 +211,7 @@ mod tests {
 
     #[test]
     fn impossible_types_and_missing_part_checksums_give_none() {
-        for algorithm in ALGORITHMS {
+        for algorithm in ChecksumAlgorithm::ALL {
             let sum = digest(algorithm, b"abc");
             let of = |kind| of_parts(algorithm, kind, [(Some(&sum), 3)].into_iter()).is_some();
             let sha = matches!(algorithm, ChecksumAlgorithm::Sha1 | ChecksumAlgorithm::Sha256);

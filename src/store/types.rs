@@ -14,6 +14,10 @@ pub enum ChecksumAlgorithm {
     Sha256,
 }
 
+impl ChecksumAlgorithm {
+    pub const ALL: [Self; 5] = [Self::Crc32, Self::Crc32c, Self::Crc64Nvme, Self::Sha1, Self::Sha256];
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChecksumType {
     FullObject,

@@ -15,9 +15,9 @@ pub struct Answer {
 }
 
 impl Answer {
-    pub async fn of(response: reqwest::Response) -> Answer {
+    pub async fn of(response: reqwest::Response) -> reqwest::Result<Answer> {
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
-        Answer { status, headers, body: response.bytes().await.expect("the body arrives whole") }
+        Ok(Answer { status, headers, body: response.bytes().await? })
     }
 
     pub fn header(&self, name: &str) -> Option<&str> {
@@ -86,7 +86,7 @@ impl Catalog {
 
     /// Posts a form to the token endpoint.
     pub async fn token(&self, form: &[(&str, &str)]) -> Answer {
-        Answer::of(self.request(Method::POST, "/v1/oauth/tokens").form(form).send().await.expect("an answer")).await
+        send(self.request(Method::POST, "/v1/oauth/tokens").form(form)).await
     }
 
     /// A request to a path of the server, to be completed and sent.
@@ -141,11 +141,9 @@ impl Catalog {
 
 /// For servers that may die amid the answer.
 pub async fn try_send(request: reqwest::RequestBuilder) -> reqwest::Result<Answer> {
-    let response = request.send().await?;
-    let (status, headers) = (response.status().as_u16(), response.headers().clone());
-    Ok(Answer { status, headers, body: response.bytes().await? })
+    Answer::of(request.send().await?).await
 }
 
 pub async fn send(request: reqwest::RequestBuilder) -> Answer {
-    Answer::of(request.send().await.expect("an answer")).await
+    try_send(request).await.expect("a whole answer")
 }

@@ -57,7 +57,7 @@ async fn presigned_url_works_until_it_expires(database: Database) {
     assert_eq!(get.bytes().await.unwrap(), "bytes");
     let past = S3 { skew_ms: -120_000, ..root };
     let expired = reqwest::get(past.presigned(Method::GET, BUCKET, "a b+c/ü", 60)).await.unwrap();
-    crate::catalog::Answer::of(expired).await.s3_error(403, "AccessDenied");
+    crate::catalog::Answer::of(expired).await.unwrap().s3_error(403, "AccessDenied");
 }
 
 async fn vended_keys_reach_their_table_only(database: Database) {
