@@ -40,7 +40,7 @@ struct Details {
 /// Paths, methods, parameters and errors of every served route.
 pub fn openapi() -> OpenApi {
     let mut paths = Paths::new();
-    for endpoint in &ENDPOINTS {
+    for endpoint in ENDPOINTS {
         paths.add_path_operation(endpoint.template, vec![http_method(&endpoint.method)], operation(endpoint));
     }
     let mut document = OpenApi::new(Info::new("Tidewater: Iceberg REST catalog", env!("CARGO_PKG_VERSION")), paths);
@@ -178,7 +178,7 @@ mod tests {
     #[test]
     fn every_served_route_is_described() {
         let document = serde_json::to_value(openapi()).unwrap();
-        for endpoint in &ENDPOINTS {
+        for endpoint in ENDPOINTS {
             let method = endpoint.method.as_str().to_lowercase();
             let operation = &document["paths"][endpoint.template][&method];
             assert_eq!(operation["operationId"], endpoint.name);

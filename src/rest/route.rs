@@ -96,7 +96,7 @@ const TABLE_PATH: &str = "/v1/{prefix}/namespaces/{namespace}/tables/{table}";
 const CREDENTIALS_PATH: &str = "/v1/{prefix}/namespaces/{namespace}/tables/{table}/credentials";
 
 /// Everything that is served.
-pub static ENDPOINTS: [Endpoint; 16] = [
+pub static ENDPOINTS: &[Endpoint] = &[
     endpoint("getConfig", Method::GET, "/v1/config", "Settings a client starts with", |_| Ok(Operation::GetConfig)),
     endpoint("getToken", Method::POST, "/v1/oauth/tokens", "Get or refresh a bearer token", |_| {
         Ok(Operation::GetToken)
@@ -166,7 +166,7 @@ pub fn is_reserved(segment: &str) -> bool {
 /// [`Unrouted`] when nothing is served there.
 pub fn parse(method: &Method, raw_path: &str) -> Result<Route, Unrouted> {
     let mut allowed = Vec::new();
-    for endpoint in &ENDPOINTS {
+    for endpoint in ENDPOINTS {
         let Some(names) = matches(endpoint.template, raw_path) else { continue };
         if endpoint.method != *method {
             allowed.push(&endpoint.method);
@@ -257,7 +257,7 @@ mod tests {
 
     #[test]
     fn every_endpoint_is_reached_by_its_own_template() {
-        for endpoint in &ENDPOINTS {
+        for endpoint in ENDPOINTS {
             let route = parse(&endpoint.method, &endpoint.template.replace(['{', '}'], "")).unwrap();
             assert_eq!(route.endpoint.name, endpoint.name);
         }

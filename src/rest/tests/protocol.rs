@@ -6,7 +6,7 @@ use expect_test::expect;
 
 async fn every_route_but_tokens_wants_a_valid_bearer(db: Db) {
     let server = Server::start(db).await;
-    for endpoint in &ENDPOINTS {
+    for endpoint in ENDPOINTS {
         if endpoint.name == "getToken" {
             continue;
         }
