@@ -13,9 +13,14 @@ mod routes;
 mod shape;
 mod welcome;
 
-use crate::{app::App, config::Settings, jobs, telemetry::metrics::Metrics};
+use crate::{
+    app::App,
+    config::{Settings, running},
+    jobs,
+    telemetry::metrics::Metrics,
+};
 use listener::{Bound, Limits, Listener, Service};
-use std::{sync::Arc, time::Duration};
+use std::{io::Write, sync::Arc, time::Duration};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -54,8 +59,6 @@ pub enum Error {
     Store(#[source] crate::store::Error),
     #[error(transparent)]
     Auth(#[from] crate::auth::StartError),
-    #[error("bad setting bucket: {0:?} is no bucket name")]
-    Bucket(String),
     #[error("metrics cannot be started")]
     Metrics(#[source] metrics_exporter_prometheus::BuildError),
     #[error("signals cannot be received")]
@@ -73,7 +76,10 @@ fn holder(pid: &Option<u32>) -> String {
 pub async fn serve(settings: Settings) -> Result<(), Error> {
     let signals = Signals::listen().map_err(Error::Signals)?;
     let running = Running::start(settings).await?;
-    print!("{}", welcome::text(&running.app));
+    // Where nobody can be welcomed, the log still says it.
+    if let Err(error) = std::io::stdout().write_all(welcome::text(&running.app).as_bytes()) {
+        tracing::warn!(%error, catalog = running.app.settings.catalog_url, "ready, but standard output takes nothing");
+    }
     signals.first().await;
     tracing::info!("stopping: no new connections, requests under way finish");
     tokio::select! {
@@ -123,6 +129,9 @@ impl Running {
         ];
         let jobs = jobs::spawn(app.clone(), stop_jobs.clone());
         let folding = tokio::spawn(fold_metrics(metrics));
+        if let Err(error) = running::announce(&app.settings) {
+            tracing::warn!(%error, "other commands need this server's addresses: the data folder takes no note of them");
+        }
         Ok(Running { app, _lock: lock, stop_listening, stop_jobs, listeners, jobs, folding })
     }
 
@@ -139,6 +148,7 @@ impl Running {
             tracing::warn!("a job did not stop in time: its lease runs out and it starts again");
         }
         self.folding.abort();
+        running::withdraw(&self.app.settings);
         self.app.store.close().await;
         self.app.db.close().await;
     }
