@@ -29,6 +29,8 @@ pub use routes::openapi;
 
 /// How often recorded durations are folded into their buckets.
 const FOLD_METRICS_EVERY: Duration = Duration::from_secs(5);
+/// How often freed memory is given back, see [`give_memory_back`].
+const GIVE_MEMORY_BACK_EVERY: Duration = Duration::from_secs(10);
 /// How long jobs may take to notice that they should stop, once requests are done.
 const JOBS_STOP_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -98,7 +100,8 @@ pub struct Running {
     stop_jobs: CancellationToken,
     listeners: Vec<JoinHandle<()>>,
     jobs: JoinHandle<()>,
-    folding: JoinHandle<()>,
+    /// Folds metrics and gives memory back until it is aborted.
+    upkeep: JoinHandle<()>,
 }
 
 impl Running {
@@ -128,11 +131,13 @@ impl Running {
             start(scrape, Service::Metrics(metrics::router(app.clone(), metrics.clone()))),
         ];
         let jobs = jobs::spawn(app.clone(), stop_jobs.clone());
-        let folding = tokio::spawn(fold_metrics(metrics));
+        let upkeep = tokio::spawn(async move {
+            tokio::join!(fold_metrics(metrics), give_memory_back());
+        });
         if let Err(error) = running::announce(&app.settings) {
             tracing::warn!(%error, "other commands need this server's addresses: the data folder takes no note of them");
         }
-        Ok(Running { app, _lock: lock, stop_listening, stop_jobs, listeners, jobs, folding })
+        Ok(Running { app, _lock: lock, stop_listening, stop_jobs, listeners, jobs, upkeep })
     }
 
     /// Stops gently, as the module's page says.
@@ -147,7 +152,7 @@ impl Running {
         if tokio::time::timeout(JOBS_STOP_TIMEOUT, self.jobs).await.is_err() {
             tracing::warn!("a job did not stop in time: its lease runs out and it starts again");
         }
-        self.folding.abort();
+        self.upkeep.abort();
         running::withdraw(&self.app.settings);
         self.app.store.close().await;
         self.app.db.close().await;
@@ -176,6 +181,17 @@ async fn fold_metrics(metrics: Metrics) {
     loop {
         ticks.tick().await;
         metrics.fold();
+    }
+}
+
+/// The allocator hands freed pages to the system only while threads allocate or end: what large transfers freed last
+/// would stay resident on a server that has become idle. A thread that ends makes it look.
+async fn give_memory_back() {
+    let mut ticks = tokio::time::interval(GIVE_MEMORY_BACK_EVERY);
+    loop {
+        ticks.tick().await;
+        // Where no thread can be made, memory is not what is short.
+        std::thread::Builder::new().name("memory".to_owned()).spawn(|| {}).ok();
     }
 }
 

@@ -211,6 +211,55 @@ async fn a_table_whose_files_are_shared_is_not_purged(db: Db) {
     assert_eq!(server.keys("wh/").await.len(), 1);
 }
 
+async fn a_job_that_fails_too_often_is_kept_and_tried_again_at_the_next_start(db: Db) {
+    use crate::db::jobs;
+    let server = Server::start(db).await;
+    let db = &server.app.db;
+    let job = jobs::NewJob { kind: "no-such-kind".to_owned(), payload: "{}".to_owned(), not_before_ms: 0 };
+    jobs::enqueue(db, &job).await.unwrap();
+    // As after a day of failures: each is due again within an hour, and the last is not.
+    let far_ms = now_ms() + 2 * 60 * 60 * 1_000;
+    let mut attempts = 0;
+    while jobs::parked(db).await.unwrap() == 0 {
+        let leased = jobs::lease(db, Uuid::now_v7(), far_ms, 0).await.unwrap().expect("a failed job is due again");
+        assert_eq!(leased.attempts, attempts + 1);
+        jobs::release(db, &leased, 0).await.unwrap();
+        assert_eq!(run_jobs(&server).await, 1);
+        attempts += 1;
+    }
+    assert_eq!(attempts, 32);
+    assert!(jobs::lease(db, Uuid::now_v7(), far_ms, 0).await.unwrap().is_none());
+
+    let stop = CancellationToken::new();
+    let worker = crate::jobs::spawn(server.app.clone(), stop.clone());
+    // It is tried once, and parked again.
+    let tried = async {
+        while jobs::parked(db).await.unwrap() == 1 {
+            tokio::task::yield_now().await;
+        }
+        while jobs::parked(db).await.unwrap() == 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(10), tried).await.unwrap();
+    stop.cancel();
+    worker.await.unwrap();
+}
+
+async fn a_job_that_takes_its_worker_down_is_parked_untried(db: Db) {
+    use crate::db::jobs;
+    let server = Server::start(db).await;
+    let db = &server.app.db;
+    let job = jobs::NewJob { kind: "no-such-kind".to_owned(), payload: "{}".to_owned(), not_before_ms: 0 };
+    jobs::enqueue(db, &job).await.unwrap();
+    for _ in 0..32 {
+        // A lease that nobody lives to end.
+        jobs::lease(db, Uuid::now_v7(), 0, 0).await.unwrap().expect("due");
+    }
+    assert_eq!(run_jobs(&server).await, 1);
+    assert_eq!(jobs::parked(db).await.unwrap(), 1);
+}
+
 async fn the_worker_is_woken_by_a_purge_and_ends_when_told(db: Db) {
     let server = Server::with_namespace(db, "n").await;
     let stop = CancellationToken::new();
@@ -266,6 +315,8 @@ on_both! {
     names_that_no_object_can_have_do_not_stop_a_purge,
     a_folder_that_another_table_took_over_is_left_alone,
     a_table_whose_files_are_shared_is_not_purged,
+    a_job_that_fails_too_often_is_kept_and_tried_again_at_the_next_start,
+    a_job_that_takes_its_worker_down_is_parked_untried,
     the_worker_is_woken_by_a_purge_and_ends_when_told,
     the_reaper_takes_only_our_own_old_and_unrecorded_files,
 }
