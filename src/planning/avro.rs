@@ -234,7 +234,7 @@ impl<'s> Walk<'s> {
             }
             Schema::Array(array) => self.items(bytes, &array.items, None, depth)?,
             Schema::Map(map) => self.items(bytes, &map.types, Some(()), depth)?,
-            fixed => self.leaf(bytes, fixed)?,
+            leaf => Self::leaf(bytes, leaf)?,
         }
         Ok(None)
     }
@@ -265,9 +265,9 @@ impl<'s> Walk<'s> {
         }
     }
 
-    fn leaf(&self, bytes: &mut Cursor<'_>, schema: &Schema) -> Result<(), Error> {
+    fn leaf(bytes: &mut Cursor<'_>, schema: &Schema) -> Result<(), Error> {
         match schema {
-            Schema::Null => Ok(())
+            Schema::Null => Ok(()),
             Schema::Boolean => bytes.take(1).map(drop),
             Schema::Float => bytes.take(4).map(drop),
             Schema::Double => bytes.take(8).map(drop),
@@ -287,7 +287,9 @@ impl<'s> Walk<'s> {
             | Schema::String
             | Schema::BigDecimal
             | Schema::Uuid(UuidSchema::String | UuidSchema::Bytes) => bytes.sized().map(drop),
-            Schema::Fixed(fixed) | Schema::Duration(fixed) | Schema::Uuid(UuidSchema::Fixed(fixed)) => bytes.take(fixed.size).map(drop),
+            Schema::Fixed(fixed) | Schema::Duration(fixed) | Schema::Uuid(UuidSchema::Fixed(fixed)) => {
+                bytes.take(fixed.size).map(drop)
+            }
             Schema::Decimal(decimal) => match &decimal.inner {
                 InnerDecimalSchema::Bytes => bytes.sized().map(drop),
                 InnerDecimalSchema::Fixed(fixed) => bytes.take(fixed.size).map(drop),
