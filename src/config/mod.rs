@@ -132,7 +132,11 @@ impl Settings {
         flags: &Flags,
         variables: impl IntoIterator<Item = (String, String)>,
     ) -> Result<Settings, Error> {
-        Settings::from_values(&mut Values::new(given_values(&given_by(flags, variables)?)?))
+        let mut values = Values::new(given_values(&given_by(flags, variables)?)?);
+        let places = LISTENERS.map(|name| values.place(name));
+        let settings = Settings::from_values(&mut values)?;
+        check_apart(&settings, &places)?;
+        Ok(settings)
     }
 
     /// The defaults with everything under `data`, and every listener on a free port of the loopback.
@@ -146,17 +150,13 @@ impl Settings {
     }
 
     fn from_values(values: &mut Values) -> Result<Settings, Error> {
-        let listeners = ["catalog_addr", "s3_addr", "metrics_addr"];
-        let listeners = listeners.map(|name| (name, values.place(name)));
         let catalog_addr = values.address("catalog_addr")?;
         let s3_addr = values.address("s3_addr")?;
-        let metrics_addr = values.address("metrics_addr")?;
-        check_apart(&listeners, [catalog_addr, s3_addr, metrics_addr])?;
         let settings = Settings {
             data: values.path("data")?,
             catalog_addr,
             s3_addr,
-            metrics_addr,
+            metrics_addr: values.address("metrics_addr")?,
             database_url: values.postgres_url("database_url")?,
             database_connections_max: values.integer("database_connections_max")?,
             catalog_url: values.url("catalog_url")?.unwrap_or_else(|| url_of(catalog_addr)),
@@ -225,12 +225,15 @@ fn is_master_key(text: &SecretString) -> bool {
     decoded.is_some_and(|bytes| bytes.len() == 32)
 }
 
-/// Two listeners cannot share an address; port 0 is another port each time.
-fn check_apart(listeners: &[(&str, String); 3], addresses: [SocketAddr; 3]) -> Result<(), Error> {
+const LISTENERS: [&str; 3] = ["catalog_addr", "s3_addr", "metrics_addr"];
+
+/// Two listeners cannot share an address; port 0 is another port each time. `places` say where each came from.
+fn check_apart(settings: &Settings, places: &[String; 3]) -> Result<(), Error> {
+    let addresses = [settings.catalog_addr, settings.s3_addr, settings.metrics_addr];
+    let name = |listener: usize| format!("{} ({})", LISTENERS[listener], places[listener]);
     for (one, other) in [(0, 1), (0, 2), (1, 2)] {
         if overlap(addresses[one], addresses[other]) {
-            let [one_name, other_name] = [one, other].map(|at| format!("{} ({})", listeners[at].0, listeners[at].1));
-            return Err(Error::SameAddress { one: one_name, other: other_name, address: addresses[other] });
+            return Err(Error::SameAddress { one: name(one), other: name(other), address: addresses[other] });
         }
     }
     Ok(())

@@ -44,7 +44,6 @@ fn text(settings: &Settings) -> String {
     let mut said = vec![
         ("catalog_addr", settings.catalog_addr.to_string()),
         ("s3_addr", settings.s3_addr.to_string()),
-        ("metrics_addr", settings.metrics_addr.to_string()),
         ("region", settings.region.clone()),
         ("warehouse", settings.warehouse.clone()),
     ];
