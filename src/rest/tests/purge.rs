@@ -1,6 +1,6 @@
 use super::*;
 use crate::{
-    catalog::files,
+    catalog::{files, purge::Order},
     jobs::{purge, reap, run_next},
     planning::manifests::tests::{list_of, manifest_of},
 };
@@ -95,7 +95,7 @@ async fn a_purge_cut_short_starts_over(db: Db) {
         crate::db::tables::load(&server.app.db, warehouse.id, &path::table("n", "t").unwrap()).await.unwrap().unwrap()
     };
     let warehouse = warehouses::named(&server.app, WAREHOUSE).await.unwrap();
-    let order = crate::catalog::purge::Order::new(&warehouse, &row);
+    let order = Order::new(&warehouse, &row);
     server.delete(&format!("{TABLES}/t?purgeRequested=true")).await.expect(204);
     // As an engine that deletes files itself, or a worker that died, leaves it.
     for file in ["data/a", "metadata/m1.avro"] {
@@ -250,14 +250,20 @@ async fn a_job_that_takes_its_worker_down_is_parked_untried(db: Db) {
     use crate::db::jobs;
     let server = Server::start(db).await;
     let db = &server.app.db;
-    let job = jobs::NewJob { kind: "no-such-kind".to_owned(), payload: "{}".to_owned(), not_before_ms: 0 };
-    jobs::enqueue(db, &job).await.unwrap();
+    // One that would succeed: its table is gone already.
+    let location = format!("{LOCATION}/gone");
+    let metadata_location = format!("{location}/metadata/v1.metadata.json");
+    let order = Order { warehouse: WAREHOUSE.to_owned(), table: Uuid::now_v7(), location, metadata_location };
+    jobs::enqueue(db, &order.job(0)).await.unwrap();
     for _ in 0..32 {
         // A lease that nobody lives to end.
         jobs::lease(db, Uuid::now_v7(), 0, 0).await.unwrap().expect("due");
     }
     assert_eq!(run_jobs(&server).await, 1);
     assert_eq!(jobs::parked(db).await.unwrap(), 1);
+    jobs::retry_parked(db, 0, 31).await.unwrap();
+    assert_eq!(run_jobs(&server).await, 1);
+    assert_eq!(jobs::parked(db).await.unwrap(), 0, "done when tried");
 }
 
 async fn the_worker_is_woken_by_a_purge_and_ends_when_told(db: Db) {
