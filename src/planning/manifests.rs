@@ -3,7 +3,9 @@
 //! Fields are found by their names in the writer's schema, which every writer spells alike; everything else is skipped.
 //! Files come from clients: what reading one costs is bounded (`avro.rs`), and what cannot be read is an error.
 
-use super::avro::{self, Error};
+use super::avro;
+
+pub use super::avro::Error;
 
 /// A manifest as a manifest list names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
