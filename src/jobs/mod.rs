@@ -3,7 +3,7 @@
 //! One worker a process takes due jobs one after the other and renews its lease while it works; a worker that died
 //! leaves a lease that runs out. What jobs do is in their own files; who orders them is in `catalog/`.
 //!
-//! A job that fails is tried again after a second, two, four, up to an hour; after [`ATTEMPTS_MAX`] attempts, about a
+//! A job that fails is tried again after a second, two, four, up to an hour; after `ATTEMPTS_MAX` attempts, about a
 //! day, it is parked: kept in the database with its last error, logged, and counted by `tidewater_jobs_failed`. Each
 //! start of a server gives parked jobs one attempt more.
 
