@@ -24,3 +24,4 @@ mod settings;
 mod signatures;
 mod telemetry;
 mod tokens;
+mod transactions;
