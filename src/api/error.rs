@@ -1,6 +1,6 @@
 //! Errors of our API, in the Iceberg protocol's wrapper so that one client reads both.
 
-use crate::{auth, telemetry::Chain};
+use crate::{auth, catalog, telemetry::Chain};
 use axum::{
     Json,
     response::{IntoResponse, Response},
@@ -26,6 +26,14 @@ pub enum Error {
     RootKey,
     #[error("catalog database failed")]
     Database(#[source] sqlx::Error),
+    #[error("report {report} cannot be read")]
+    Unreadable {
+        report: uuid::Uuid,
+        #[source]
+        error: serde_json::Error,
+    },
+    #[error(transparent)]
+    Catalog(#[from] catalog::Error),
 }
 
 impl From<auth::Error> for Error {
@@ -60,7 +68,34 @@ impl Error {
             Error::NoSuchKey(_) => (StatusCode::NOT_FOUND, "NotFoundException"),
             Error::RootKey => (StatusCode::CONFLICT, "ConflictException"),
             Error::Database(_) => (StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailableException"),
+            Error::Unreadable { .. } => (StatusCode::INTERNAL_SERVER_ERROR, "InternalServerError"),
+            Error::Catalog(error) => catalog_status(error),
         }
+    }
+}
+
+/// Types as the Iceberg protocol names them, so that one client reads both.
+fn catalog_status(error: &catalog::Error) -> (StatusCode, &'static str) {
+    use catalog::Error;
+    match error {
+        Error::Unauthenticated => (StatusCode::UNAUTHORIZED, "NotAuthorizedException"),
+        Error::Forbidden(_) => (StatusCode::FORBIDDEN, "ForbiddenException"),
+        Error::NoSuchWarehouse(_) => (StatusCode::NOT_FOUND, "NoSuchWarehouseException"),
+        Error::NoSuchNamespace(_) => (StatusCode::NOT_FOUND, "NoSuchNamespaceException"),
+        Error::NoSuchTable(_) => (StatusCode::NOT_FOUND, "NoSuchTableException"),
+        Error::NoSuchFunction(_) => (StatusCode::NOT_FOUND, "NoSuchFunctionException"),
+        Error::MetadataMissing(_) => (StatusCode::NOT_FOUND, "NotFoundException"),
+        Error::NamespaceExists(_)
+        | Error::FunctionTaken(_)
+        | Error::NameTaken { .. }
+        | Error::RenameTaken { .. }
+        | Error::NamespaceNotEmpty(_)
+        | Error::CommitFailed(_) => (StatusCode::CONFLICT, "ConflictException"),
+        Error::Invalid(_) | Error::KeysOverlap(_) => (StatusCode::BAD_REQUEST, "BadRequestException"),
+        Error::Busy(_) | Error::StorageFull | Error::Unavailable(_) => {
+            (StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailableException")
+        }
+        Error::CommitStateUnknown(_) | Error::Internal(_) => (StatusCode::INTERNAL_SERVER_ERROR, "InternalServerError"),
     }
 }
 

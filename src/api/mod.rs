@@ -1,9 +1,11 @@
-//! Our own HTTP API under `/api/v1`: access keys, warehouses, everything the Iceberg protocol has no route for.
+//! Our own HTTP API under `/api/v1`: access keys, functions, reports, everything the Iceberg protocol has no route for.
 //!
 //! Same manners as the Iceberg protocol: a bearer token on every route, JSON both ways, errors in its wrapper.
 
 mod error;
+mod functions;
 mod keys;
+mod reports;
 
 use crate::{
     app::{App, now_ms},
@@ -11,6 +13,8 @@ use crate::{
         Caller,
         grants::{Action, Resource},
     },
+    catalog,
+    iceberg::ident::{Namespace, TableIdent},
     telemetry::Answered,
 };
 use axum::{
@@ -24,7 +28,10 @@ use utoipa::{
     Modify, OpenApi,
     openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme},
 };
-use utoipa_axum::{router::OpenApiRouter, routes};
+use utoipa_axum::{
+    router::{OpenApiRouter, UtoipaMethodRouterExt},
+    routes,
+};
 
 /// Largest body of a request. Bytes.
 const BODY_BYTES_MAX: usize = 64 << 10;
@@ -43,6 +50,10 @@ fn described() -> OpenApiRouter<App> {
     OpenApiRouter::with_openapi(Document::openapi())
         .routes(routes!(keys::list_keys, keys::create_key))
         .routes(routes!(keys::delete_key))
+        .routes(routes!(functions::put_function).layer(DefaultBodyLimit::max(functions::BODY_BYTES_MAX)))
+        .routes(routes!(functions::delete_function))
+        .routes(routes!(reports::list_scan_reports))
+        .routes(routes!(reports::list_commit_reports))
 }
 
 #[derive(OpenApi)]
@@ -66,6 +77,16 @@ async fn authenticate(app: &App, headers: &HeaderMap) -> Result<Caller, Error> {
     });
     let caller = app.auth.verify_bearer(token.ok_or(Error::Unauthenticated)?, now_ms()).await?;
     if caller.may(Action::Catalog, Resource::Server) { Ok(caller) } else { Err(Error::Forbidden) }
+}
+
+/// A namespace as it stands in a path or query once decoded: its levels, a unit separator (`%1F`) between.
+fn namespace(text: &str) -> Result<Namespace, Error> {
+    let levels = text.split('\u{1f}').map(str::to_owned).collect();
+    Ok(Namespace::new(levels).map_err(catalog::Error::from)?)
+}
+
+fn ident(namespace_text: &str, name: &str) -> Result<TableIdent, Error> {
+    Ok(TableIdent::new(namespace(namespace_text)?, name.to_owned()).map_err(catalog::Error::from)?)
 }
 
 /// An answer that says who asked for what.

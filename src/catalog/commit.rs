@@ -30,7 +30,7 @@ pub const ATTEMPTS_MAX: u32 = 16;
 const PAUSE: Duration = Duration::from_millis(10);
 const PAUSE_MAX: Duration = Duration::from_millis(640);
 
-type CommitTurn = Turn<(Uuid, TableIdent)>;
+pub(super) type CommitTurn = Turn<(Uuid, TableIdent)>;
 
 /// Applies a commit, or completes a staged create. An answer means that it is durable and visible.
 ///
@@ -46,15 +46,22 @@ pub async fn commit(
     commit: Commit,
 ) -> Result<Table> {
     authorise(caller)?;
-    let line = (warehouse.id, ident.clone());
-    let turn = app.catalog.commits.turn(&line).await;
-    let turn = turn.ok_or_else(|| Error::Busy(format!("{WAITING_MAX} commits are waiting for table {ident}")))?;
+    let turn = take_turn(app, warehouse, ident).await?;
     let result = match commit.is_create() {
         true => create::complete(app, warehouse, ident, &commit).await.map(|table| (table, "committed")),
         false => update(app, warehouse, ident, Arc::new(commit), Arc::new(turn)).await,
     };
     metrics::counter!("tidewater_commits_total", "outcome" => outcome(&result)).increment(1);
     result.map(|(table, _)| table)
+}
+
+/// Waits for the table's turn in this process.
+///
+/// # Errors
+/// `Error::Busy` when too many wait already.
+pub(super) async fn take_turn(app: &App, warehouse: &Warehouse, ident: &TableIdent) -> Result<CommitTurn> {
+    let turn = app.catalog.commits.turn(&(warehouse.id, ident.clone())).await;
+    turn.ok_or_else(|| Error::Busy(format!("{WAITING_MAX} commits are waiting for table {ident}")))
 }
 
 async fn update(

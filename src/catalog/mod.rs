@@ -10,11 +10,14 @@ pub mod deflated;
 pub mod document;
 pub mod error;
 pub mod files;
+pub mod functions;
 pub mod location;
 pub mod namespaces;
 pub(crate) mod publish;
 pub mod purge;
 pub mod queue;
+pub mod register;
+pub mod reports;
 pub mod tables;
 pub mod warehouses;
 
@@ -37,6 +40,8 @@ pub struct Caches {
     pub(crate) warehouses: warehouses::Warehouses,
     /// Commits by warehouse and name.
     pub(crate) commits: queue::Queues<(Uuid, TableIdent)>,
+    /// Reports of scans and commits that wait to be stored.
+    pub(crate) reports: reports::Inbox,
     /// Told when a job was enqueued, so that the worker need not wait for its next look.
     pub(crate) jobs_due: tokio::sync::Notify,
     #[cfg(test)]
@@ -50,6 +55,7 @@ impl Caches {
             documents: document::Documents::new(metadata_bytes_max),
             warehouses: warehouses::Warehouses::default(),
             commits: queue::Queues::default(),
+            reports: reports::Inbox::default(),
             jobs_due: tokio::sync::Notify::new(),
             #[cfg(test)]
             faults: publish::faults::Faults::default(),

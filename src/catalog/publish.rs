@@ -9,7 +9,7 @@ use crate::{
     catalog::warehouses::Warehouse,
     db::{
         self,
-        tables::{Create, NewTable, Settled, Swap, Swapped},
+        tables::{Create, NewTable, Replaced, Settled, Swap, Swapped, TableRow},
     },
     iceberg::ident::TableIdent,
 };
@@ -77,6 +77,24 @@ async fn settle(app: &App, swap: &Swap<'_>) -> Outcome {
     Outcome::Unknown
 }
 
+/// Asks what became of a statement on `ident` whose answer was lost with `error`; `None` when nobody can say.
+pub(super) async fn ask_until_answered<T, F: Future<Output = Result<T, sqlx::Error>>>(
+    app: &App,
+    ident: &TableIdent,
+    error: &sqlx::Error,
+    question: impl Fn() -> F,
+) -> Option<T> {
+    tracing::warn!(table = %ident, %error, "the outcome of a statement is not known yet");
+    for attempt in 0..SETTLE_ATTEMPTS_MAX {
+        settle_pause(attempt).await;
+        match send_question(app, question()).await {
+            Ok(answer) => return Some(answer),
+            Err(error) => tracing::warn!(table = %ident, %error, attempt, "a statement could not be settled"),
+        }
+    }
+    None
+}
+
 /// Whether a failed statement certainly never reached the database: no connection was to be had, or an argument was
 /// refused before.
 pub(super) fn never_sent(error: &sqlx::Error) -> bool {
@@ -98,6 +116,30 @@ pub(super) async fn create(
     let statement = db::tables::create(&app.db, warehouse, ident, new, now_ms);
     #[cfg(test)]
     let statement = app.catalog.faults.around(faults::Statement::Create, statement);
+    statement.await
+}
+
+pub(super) async fn replace(app: &App, base: &TableRow, new: &NewTable, now_ms: i64) -> Result<Replaced, sqlx::Error> {
+    let statement = db::tables::replace(&app.db, base, new, now_ms);
+    #[cfg(test)]
+    let statement = app.catalog.faults.around(faults::Statement::Replace, statement);
+    statement.await
+}
+
+pub(super) async fn unregister(app: &App, base: &TableRow) -> Result<bool, sqlx::Error> {
+    let statement = db::tables::unregister(&app.db, base);
+    #[cfg(test)]
+    let statement = app.catalog.faults.around(faults::Statement::Unregister, statement);
+    statement.await
+}
+
+#[cfg_attr(not(test), expect(unused_variables, reason = "faults are put in by tests only"))]
+async fn send_question<T>(
+    app: &App,
+    statement: impl Future<Output = Result<T, sqlx::Error>>,
+) -> Result<T, sqlx::Error> {
+    #[cfg(test)]
+    let statement = app.catalog.faults.around(faults::Statement::Settle, statement);
     statement.await
 }
 
@@ -132,6 +174,8 @@ pub(crate) mod faults {
     pub enum Statement {
         Create,
         Swap,
+        Replace,
+        Unregister,
         Settle,
     }
 

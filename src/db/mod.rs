@@ -9,12 +9,14 @@
 //! is decided in `catalog`.
 
 mod change;
+pub mod functions;
 pub mod jobs;
 pub mod keys;
 mod locations;
 pub mod namespaces;
 mod pointers;
 mod postgres;
+pub mod reports;
 mod sqlite;
 mod statement;
 pub mod tables;

@@ -6,11 +6,13 @@
 
 pub(in crate::db) mod history;
 pub(in crate::db) mod occupy;
+mod register;
 
 pub use history::{
     HistoryRow, Settled, Swap, Swapped, forget_history, history, is_recorded, settle, settle_create, swap,
 };
 pub use occupy::{Create, NewTable, Rename, create, drop, rename};
+pub use register::{Replaced, replace, settle_register, settle_replace, settle_unregister, unregister};
 
 use super::{
     Db, Page, locations, namespaces,

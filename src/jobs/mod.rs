@@ -5,6 +5,7 @@
 
 pub mod purge;
 pub mod reap;
+mod reports;
 
 use crate::{
     app::{App, now_ms},
@@ -50,8 +51,10 @@ pub fn spawn(app: App, stop: CancellationToken) -> JoinHandle<()> {
     tokio::spawn(async move {
         tokio::select! {
             () = reap_forever(&app) => {},
+            () = reports::keep_forever(&app) => {},
             () = work(&app, &stop) => {},
         }
+        reports::store_last(&app).await;
     })
 }
 

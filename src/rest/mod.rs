@@ -8,10 +8,13 @@ mod body;
 mod config;
 mod credentials;
 mod error;
+mod functions;
+mod metrics;
 mod namespaces;
 mod openapi;
 mod page;
 mod path;
+mod register;
 mod route;
 mod tables;
 mod tokens;
@@ -108,7 +111,11 @@ async fn serve_named(
     body: Body,
 ) -> Result<Response> {
     let (headers, query) = (&parts.headers, parts.uri.query().unwrap_or_default());
-    let read_body = || body::read(headers, body, app.settings.body_bytes_max);
+    let bytes_max = match named {
+        Named::ReportMetrics(_) => app.settings.body_bytes_max.min(metrics::BODY_BYTES_MAX),
+        _ => app.settings.body_bytes_max,
+    };
+    let read_body = || body::read(headers, body, bytes_max);
     match named {
         Named::ListNamespaces => namespaces::list_namespaces(app, caller, warehouse, query).await,
         Named::CreateNamespace => namespaces::create_namespace(app, caller, warehouse, &read_body().await?).await,
@@ -129,6 +136,13 @@ async fn serve_named(
         Named::DropTable(ident) => tables::drop_table(app, caller, warehouse, ident, query).await,
         Named::TableExists(ident) => tables::table_exists(app, caller, warehouse, ident).await,
         Named::LoadCredentials(ident) => credentials::load_credentials(app, caller, warehouse, ident).await,
+        Named::RegisterTable(namespace) => {
+            register::register_table(app, caller, warehouse, namespace, headers, &read_body().await?).await
+        }
+        Named::UnregisterTable(ident) => register::unregister_table(app, caller, warehouse, ident).await,
+        Named::ReportMetrics(ident) => metrics::report_metrics(app, caller, warehouse, ident, read_body().await?).await,
+        Named::ListFunctions(namespace) => functions::list_functions(app, caller, warehouse, namespace, query).await,
+        Named::LoadFunction(ident) => functions::load_function(app, caller, warehouse, ident).await,
         Named::RenameTable => tables::rename_table(app, caller, warehouse, &read_body().await?).await,
     }
 }

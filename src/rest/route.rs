@@ -35,6 +35,11 @@ pub enum Named {
     DropTable(TableIdent),
     TableExists(TableIdent),
     LoadCredentials(TableIdent),
+    RegisterTable(Namespace),
+    UnregisterTable(TableIdent),
+    ReportMetrics(TableIdent),
+    ListFunctions(Namespace),
+    LoadFunction(TableIdent),
     RenameTable,
 }
 
@@ -72,6 +77,7 @@ pub enum Unrouted {
 struct Names<'a> {
     prefix: Option<&'a str>,
     namespace: &'a str,
+    /// Of a table or function.
     table: &'a str,
 }
 
@@ -87,6 +93,7 @@ impl Names<'_> {
 const PREFIX: &str = "{prefix}";
 const NAMESPACE: &str = "{namespace}";
 const TABLE: &str = "{table}";
+const FUNCTION: &str = "{function}";
 
 const NAMESPACES_PATH: &str = "/v1/{prefix}/namespaces";
 const NAMESPACE_PATH: &str = "/v1/{prefix}/namespaces/{namespace}";
@@ -94,6 +101,11 @@ const PROPERTIES_PATH: &str = "/v1/{prefix}/namespaces/{namespace}/properties";
 const TABLES_PATH: &str = "/v1/{prefix}/namespaces/{namespace}/tables";
 const TABLE_PATH: &str = "/v1/{prefix}/namespaces/{namespace}/tables/{table}";
 const CREDENTIALS_PATH: &str = "/v1/{prefix}/namespaces/{namespace}/tables/{table}/credentials";
+const REGISTER_PATH: &str = "/v1/{prefix}/namespaces/{namespace}/register";
+const UNREGISTER_PATH: &str = "/v1/{prefix}/namespaces/{namespace}/tables/{table}/unregister";
+const METRICS_PATH: &str = "/v1/{prefix}/namespaces/{namespace}/tables/{table}/metrics";
+const FUNCTIONS_PATH: &str = "/v1/{prefix}/namespaces/{namespace}/functions";
+const FUNCTION_PATH: &str = "/v1/{prefix}/namespaces/{namespace}/functions/{function}";
 
 /// Everything that is served.
 pub static ENDPOINTS: &[Endpoint] = &[
@@ -139,6 +151,21 @@ pub static ENDPOINTS: &[Endpoint] = &[
     }),
     endpoint("loadCredentials", Method::GET, CREDENTIALS_PATH, "Fresh storage credentials for a table", |names| {
         Ok(Operation::On(Named::LoadCredentials(names.table()?)))
+    }),
+    endpoint("registerTable", Method::POST, REGISTER_PATH, "Register a table by its metadata file", |names| {
+        Ok(Operation::On(Named::RegisterTable(names.namespace()?)))
+    }),
+    endpoint("unregisterTable", Method::POST, UNREGISTER_PATH, "Forget a table and leave its files", |names| {
+        Ok(Operation::On(Named::UnregisterTable(names.table()?)))
+    }),
+    endpoint("reportMetrics", Method::POST, METRICS_PATH, "Report what a scan or commit did", |names| {
+        Ok(Operation::On(Named::ReportMetrics(names.table()?)))
+    }),
+    endpoint("listFunctions", Method::GET, FUNCTIONS_PATH, "List the functions of a namespace", |names| {
+        Ok(Operation::On(Named::ListFunctions(names.namespace()?)))
+    }),
+    endpoint("loadFunction", Method::GET, FUNCTION_PATH, "Load a function with all its definitions", |names| {
+        Ok(Operation::On(Named::LoadFunction(names.table()?)))
     }),
     endpoint("renameTable", Method::POST, "/v1/{prefix}/tables/rename", "Rename a table", |_| {
         Ok(Operation::On(Named::RenameTable))
@@ -191,7 +218,7 @@ fn matches<'a>(template: &str, raw_path: &'a str) -> Option<Names<'a>> {
         match part {
             PREFIX => names.prefix = Some(segment),
             NAMESPACE => names.namespace = segment,
-            TABLE => names.table = segment,
+            TABLE | FUNCTION => names.table = segment,
             literal if literal == segment => {}
             _ => return None,
         }

@@ -62,6 +62,7 @@ fn describe() {
     describe_gauge!(DATABASE_CHANGES_WAITING, "Changes waiting for SQLite's writer");
     describe_counter!("tidewater_commits_total", "Commits to tables, by outcome");
     describe_counter!("tidewater_commit_retries_total", "Lost races for a table's pointer that were tried again");
+    describe_counter!("tidewater_metrics_reports_total", "Reports of scans and commits, by outcome: taken or dropped");
     describe_counter!("tidewater_metadata_cache_total", "Look-ups in the metadata cache, by result");
 }
 

@@ -91,6 +91,11 @@ impl TableMetadata {
         MetadataCodec::of(&self.properties)
     }
 
+    /// Whether data files are this table's alone, and go with it (`gc.enabled`; what is not true counts as false).
+    pub fn collects_garbage(&self) -> bool {
+        self.property(properties::GC_ENABLED).is_none_or(|value| value.eq_ignore_ascii_case("true"))
+    }
+
     pub fn last_updated_ms(&self) -> i64 {
         self.last_updated_ms
     }

@@ -5,6 +5,7 @@ mod delegation;
 mod namespaces;
 mod protocol;
 mod purge;
+mod register;
 mod tables;
 mod tokens;
 
