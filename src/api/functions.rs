@@ -3,7 +3,7 @@
 use super::{
     answered, authenticate,
     error::{Error, ErrorResponse},
-    ident,
+    ident, read,
 };
 use crate::{
     app::App,
@@ -16,11 +16,8 @@ use crate::{
     iceberg::function::FunctionMetadata,
 };
 use axum::{
-    body::Bytes,
-    extract::{
-        Path, State,
-        rejection::{BytesRejection, PathRejection},
-    },
+    body::{Body, Bytes},
+    extract::{Path, State, rejection::PathRejection},
     response::Response,
 };
 use http::{HeaderMap, StatusCode};
@@ -60,26 +57,26 @@ pub async fn put_function(
     State(app): State<App>,
     headers: HeaderMap,
     path: Result<Path<FunctionPath>, PathRejection>,
-    body: Result<Bytes, BytesRejection>,
+    body: Body,
 ) -> Response {
     let caller = match authenticate(&app, &headers).await {
         Ok(caller) => caller,
         Err(error) => return answered("putFunction", None, Err::<(), _>(error)),
     };
-    answered("putFunction", Some(&caller), put(&app, &caller, path, body).await)
+    let stored = match read(body, BODY_BYTES_MAX).await {
+        Ok(body) => put(&app, &caller, path, body).await,
+        Err(error) => Err(error),
+    };
+    answered("putFunction", Some(&caller), stored)
 }
 
 async fn put(
     app: &App,
     caller: &Caller,
     path: Result<Path<FunctionPath>, PathRejection>,
-    body: Result<Bytes, BytesRejection>,
+    body: Bytes,
 ) -> Result<StatusCode, Error> {
     let Path(path) = path.map_err(bad_path)?;
-    let body = body.map_err(|rejection| match rejection.status() {
-        StatusCode::PAYLOAD_TOO_LARGE => Error::BodyTooLarge(BODY_BYTES_MAX),
-        _ => Error::Invalid("the request's body broke off".to_owned()),
-    })?;
     let ident = ident(&path.namespace, &path.function)?;
     let parsed = catalog::document::off_thread(body.len(), move || FunctionMetadata::parse(&body)).await?;
     let function = parsed.map_err(catalog::Error::from)?;

@@ -19,26 +19,27 @@ use crate::{
 };
 use axum::{
     Router,
-    extract::DefaultBodyLimit,
+    body::{Body, Bytes},
     response::{IntoResponse, Response},
 };
 use error::Error;
 use http::{HeaderMap, header};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use std::time::Duration;
 use utoipa::{
     Modify, OpenApi,
     openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme},
 };
-use utoipa_axum::{
-    router::{OpenApiRouter, UtoipaMethodRouterExt},
-    routes,
-};
+use utoipa_axum::{router::OpenApiRouter, routes};
 
-/// Largest body of a request. Bytes.
+/// Largest body of a request that does not say otherwise. Bytes.
 const BODY_BYTES_MAX: usize = 64 << 10;
+/// How long it may take to arrive.
+const BODY_TIME_MAX: Duration = Duration::from_secs(30);
 
 pub fn router(app: App) -> Router {
     let (router, _) = described().split_for_parts();
-    router.layer(DefaultBodyLimit::max(BODY_BYTES_MAX)).with_state(app)
+    router.with_state(app)
 }
 
 /// The OpenAPI document of these routes.
@@ -50,8 +51,7 @@ fn described() -> OpenApiRouter<App> {
     OpenApiRouter::with_openapi(Document::openapi())
         .routes(routes!(keys::list_keys, keys::create_key))
         .routes(routes!(keys::delete_key))
-        .routes(routes!(functions::put_function).layer(DefaultBodyLimit::max(functions::BODY_BYTES_MAX)))
-        .routes(routes!(functions::delete_function))
+        .routes(routes!(functions::put_function, functions::delete_function))
         .routes(routes!(reports::list_scan_reports))
         .routes(routes!(reports::list_commit_reports))
 }
@@ -87,6 +87,17 @@ fn namespace(text: &str) -> Result<Namespace, Error> {
 
 fn ident(namespace_text: &str, name: &str) -> Result<TableIdent, Error> {
     Ok(TableIdent::new(namespace(namespace_text)?, name.to_owned()).map_err(catalog::Error::from)?)
+}
+
+/// The whole body of a request whose caller is known: nobody else's is waited for.
+async fn read(body: Body, bytes_max: usize) -> Result<Bytes, Error> {
+    let body = Limited::new(body, bytes_max).collect();
+    let read = tokio::time::timeout(BODY_TIME_MAX, body).await.map_err(|_| Error::BodyTooSlow)?;
+    match read {
+        Ok(collected) => Ok(collected.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => Err(Error::BodyTooLarge(bytes_max)),
+        Err(_) => Err(Error::Invalid("the request's body broke off".to_owned())),
+    }
 }
 
 /// An answer that says who asked for what.

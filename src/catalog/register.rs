@@ -18,7 +18,7 @@ use crate::{
     auth::Caller,
     db::{
         self,
-        tables::{Create, Kind, NewTable, Replaced, Settled, TableRow},
+        tables::{Create, Except, Kind, NewTable, Replaced, Settled, TableRow},
     },
     iceberg::ident::TableIdent,
 };
@@ -120,7 +120,8 @@ async fn candidate(app: &App, warehouse: &Warehouse, row: Option<&TableRow>, fil
         return Err(refused(format!("it is not inside the warehouse's {}/", warehouse.location)));
     }
     // Before it is read: what lies in another table's folder is nobody else's business.
-    let is_anothers = db::tables::location_taken(&app.db, file, row.map(|row| row.id)).await.map_err(Error::read)?;
+    let itself = row.map_or(Except::Nobody, |row| Except::Row(row.id));
+    let is_anothers = db::tables::location_taken(&app.db, file, itself).await.map_err(Error::read)?;
     if is_anothers {
         return Err(refused("it lies inside another table's location".into()));
     }

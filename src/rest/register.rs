@@ -42,7 +42,7 @@ pub async fn register_table(
     let ident = TableIdent::new(namespace.clone(), request.name)?;
     let existing = if request.overwrite == Some(true) { Existing::Repoint } else { Existing::Keep };
     let table = register::register(app, caller, warehouse, &ident, &request.metadata_location, existing).await?;
-    let config = storage_config(app, caller, warehouse, &ident, &table.row.location, headers);
+    let config = storage_config(app, caller, warehouse, &ident, (&table.row.location, table.row.uuid), headers);
     let document = &table.document;
     let mut response = LoadResult::new(Some(&document.location), Some(&config)).around(document.json.clone());
     match config.credential() {

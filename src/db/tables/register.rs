@@ -50,7 +50,7 @@ impl Change for Replace {
     async fn apply(&self, tx: &mut Tx<'_>) -> Result<Replaced, sqlx::Error> {
         if self.moves_location {
             locations::lock(tx, &self.location_key).await?;
-            if locations::taken(tx.on(), &self.location_key, Some(self.base.id)).await? {
+            if locations::taken(tx.on(), &self.location_key, locations::Except::Row(self.base.id)).await? {
                 return Ok(Replaced::LocationTaken);
             }
         }

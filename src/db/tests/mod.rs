@@ -6,6 +6,8 @@ mod namespaces;
 mod opening;
 mod pointers;
 mod races;
+mod register;
+mod reports;
 mod tables;
 mod throughput;
 

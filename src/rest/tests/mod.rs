@@ -2,6 +2,8 @@
 
 mod commits;
 mod delegation;
+mod functions;
+mod metrics;
 mod namespaces;
 mod protocol;
 mod purge;
