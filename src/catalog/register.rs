@@ -134,6 +134,7 @@ async fn candidate(app: &App, warehouse: &Warehouse, row: Option<&TableRow>, fil
     let document = document::parse(file.to_owned(), json, writer, uuid).await?;
     let document = document.map_err(|error| refused(error.to_string()))?;
     let metadata = &document.metadata;
+    metadata.check_defaults().map_err(|error| refused(error.to_string()))?;
     location::check(&warehouse.location, None, metadata)?;
     if !location::is_within(file, metadata.location()) {
         return Err(refused(format!("it is not inside the location it names, {}", metadata.location())));

@@ -62,15 +62,20 @@ async fn a_purge_leaves_nothing_behind(db: Db) {
     write_snapshot(&server, "t", 2, &[format!("{place}/data/a.parquet"), format!("{place}/data/c.parquet")]).await;
     let statistics = format!("{place}/metadata/1.stats");
     put(&server, &statistics, b"puffin".to_vec()).await;
+    let partitions = format!("{place}/metadata/2.parquet");
+    put(&server, &partitions, b"parquet".to_vec()).await;
     let commit = json!({"updates": [
         {"action": "set-properties", "updates": {"write.metadata.previous-versions-max": "1"}},
         {"action": "set-statistics", "snapshot-id": 1, "statistics": {
             "snapshot-id": 1, "statistics-path": statistics, "file-size-in-bytes": 6, "file-footer-size-in-bytes": 1,
             "blob-metadata": [],
         }},
+        {"action": "set-partition-statistics", "partition-statistics": {
+            "snapshot-id": 2, "statistics-path": partitions, "file-size-in-bytes": 6,
+        }},
     ]});
     server.post(&format!("{TABLES}/t"), commit).await.expect(200);
-    assert_eq!(server.keys("wh/").await.len(), 3 + 4 + 4 + 1);
+    assert_eq!(server.keys("wh/").await.len(), 3 + 4 + 4 + 2);
     let row_id = {
         let warehouse = warehouses::named(&server.app, WAREHOUSE).await.unwrap();
         let ident = path::table("n", "t").unwrap();
@@ -79,10 +84,27 @@ async fn a_purge_leaves_nothing_behind(db: Db) {
 
     server.delete(&format!("{TABLES}/t?purgeRequested=True")).await.expect(204);
     server.get(&format!("{TABLES}/t")).await.expect(404);
-    assert_eq!(server.keys("wh/").await.len(), 12, "files go after the table");
+    assert_eq!(server.keys("wh/").await.len(), 13, "files go after the table");
     assert_eq!(run_jobs(&server).await, 1);
     assert_eq!(server.keys("").await, Vec::<String>::new());
     assert_eq!(crate::db::tables::history(&server.app.db, row_id).await.unwrap(), []);
+}
+
+async fn a_purge_reaches_no_table_that_took_the_name(db: Db) {
+    let server = Server::with_namespace(db, "n").await;
+    server.create_table("n", "t").await;
+    let place = location(&server, "t").await;
+    write_snapshot(&server, "t", 1, &[format!("{place}/data/a")]).await;
+    let rename =
+        json!({"source": {"namespace": ["n"], "name": "t"}, "destination": {"namespace": ["n"], "name": "old"}});
+    server.post("/tables/rename", rename).await.expect(204);
+    server.create_table("n", "t").await;
+    let new_place = location(&server, "t").await;
+    write_snapshot(&server, "t", 1, &[format!("{new_place}/data/a")]).await;
+    let kept = server.keys(new_place.strip_prefix("s3://lake/").unwrap()).await;
+    server.delete(&format!("{TABLES}/old?purgeRequested=true")).await.expect(204);
+    run_jobs(&server).await;
+    assert_eq!(server.keys("").await, kept);
 }
 
 async fn a_purge_cut_short_starts_over(db: Db) {
@@ -263,6 +285,7 @@ async fn the_reaper_takes_only_our_own_old_and_unrecorded_files(db: Db) {
 
 on_both! {
     a_purge_leaves_nothing_behind,
+    a_purge_reaches_no_table_that_took_the_name,
     a_purge_cut_short_starts_over,
     hostile_metadata_reaches_no_neighbour,
     broken_manifests_do_not_stop_a_purge,

@@ -124,7 +124,8 @@ async fn files_of_all_writers_become_tables_as_they_are(db: Db) {
         let before = server.keys("").await;
 
         let reply = register(&server, name, &file).await;
-        assert!(reply.header("etag").is_some());
+        let tag = reply.header("etag").map(str::to_owned);
+        assert!(tag.is_some());
         let registered = reply.expect(200);
         assert_eq!(registered["metadata-location"], file, "{name}");
         assert_eq!(registered["metadata"], as_we_write_it(&sent), "{name}");
@@ -133,8 +134,9 @@ async fn files_of_all_writers_become_tables_as_they_are(db: Db) {
         }
         assert_eq!(registered["config"]["s3.endpoint"], server.app.settings.s3_url);
         assert_eq!(server.keys("").await, before, "{name}: nothing was written");
-        let loaded = replica(&server).get(&format!("{TABLES}/{name}")).await.expect(200);
-        assert_eq!(loaded, registered, "{name}");
+        let loaded = replica(&server).get(&format!("{TABLES}/{name}")).await;
+        assert_eq!(loaded.header("etag"), tag.as_deref(), "{name}: tags are the same everywhere");
+        assert_eq!(loaded.expect(200), registered, "{name}");
 
         let committed = server.post(&format!("{TABLES}/{name}"), set("a", "b")).await.expect(200);
         let log = committed["metadata"]["metadata-log"].as_array().unwrap();
@@ -159,6 +161,8 @@ async fn a_file_without_a_uuid_gets_one_for_good(db: Db) {
     assert_eq!(overwrite(&server, "t", file).await.expect(200)["metadata"]["table-uuid"], uuid);
     let committed = server.post(&format!("{TABLES}/t"), set("a", "b")).await.expect(200);
     assert_eq!(committed["metadata"]["table-uuid"], uuid);
+    // The number starts anew where the name before has none.
+    assert!(committed["metadata-location"].as_str().unwrap().contains("/metadata/00000-"));
 }
 
 async fn compressed_files_are_told_by_content(db: Db) {
@@ -191,6 +195,11 @@ async fn files_that_are_no_valid_metadata_are_refused(db: Db) {
         changed[member] = value;
         changed.to_string().into_bytes()
     };
+    let spec_on = |id: i32| json!([{"spec-id": 0, "fields": [{"source-id": id, "field-id": 1000, "name": "p", "transform": "day"}]}]);
+    let order_on = |id: i32| {
+        json!([{"order-id": 3, "fields": [
+        {"source-id": id, "transform": "identity", "direction": "asc", "null-order": "nulls-first"}]}])
+    };
     let valid = text("table-v2-valid.json");
     for (bytes, expected) in [
         (text("table-v2-bad-current-schema-missing.json"), "current schema"),
@@ -207,6 +216,8 @@ async fn files_that_are_no_valid_metadata_are_refused(db: Db) {
         (with("last-updated-ms", json!(1)), "must ascend"),
         (with("default-spec-id", json!(9)), "default partition spec not found"),
         (with("default-sort-order-id", json!(9)), "default sort order not found"),
+        (with("partition-specs", spec_on(77)), "cannot find source column 77"),
+        (with("sort-orders", order_on(77)), "cannot find source column 77 of the sort order"),
         (with("last-sequence-number", json!(0)), "over the last sequence number"),
         (with("refs", json!({"main": {"snapshot-id": 1, "type": "branch"}})), "unknown snapshot"),
         (br#"{"view-uuid": "fa6506c3-7681-40c8-86dc-e36561f83385", "format-version": 1}"#.to_vec(), "missing field: "),
