@@ -208,6 +208,11 @@ pub(crate) mod faults {
             self.planned.lock().unwrap().extend(faults);
         }
 
+        /// Whether all that was planned has met its statement.
+        pub fn is_through(&self) -> bool {
+            self.planned.lock().unwrap().is_empty()
+        }
+
         /// Lets one held statement go.
         pub fn release(&self) {
             self.released.add_permits(1);

@@ -396,6 +396,7 @@ async fn a_file_registered_again_with_other_content_is_read_again(db: Db) {
     let file = put_file(&server, location, "v1.metadata.json").await;
     let registered = register(&server, "t", &file).await;
     let tag = registered.header("etag").unwrap().to_owned();
+    server.get(&format!("{TABLES}/t")).await.expect(200);
     let mut changed = metadata("table-v2-valid.json", location);
     changed["properties"] = json!({"a": "b"});
     put(&server, &file, changed.to_string()).await;
@@ -590,6 +591,23 @@ async fn an_unregistration_holds_every_commit_that_was_acknowledged(db: Db) {
     }
 }
 
+async fn a_commit_that_overtakes_an_unregistration_is_in_its_answer(db: Db) {
+    let server = Arc::new(Server::with_namespace(db, "n").await);
+    server.create_table("n", "t").await;
+    server.app.catalog.faults.plan([(Statement::Unregister, Fault::Held)]);
+    let path = format!("{TABLES}/t/unregister");
+    let mut gone = Box::pin(server.post(&path, json!({})));
+    // It has read the table by the time that it waits with its statement.
+    while !server.app.catalog.faults.is_through() {
+        assert!(futures_util::poll!(&mut gone).is_pending());
+        tokio::task::yield_now().await;
+    }
+    let committed = replica(&server).post(&format!("{TABLES}/t"), set("a", "b")).await.expect(200);
+    server.app.catalog.faults.release();
+    assert_eq!(gone.await.expect(200), committed);
+    assert!(row(&server, "t").await.is_none());
+}
+
 async fn an_unregistration_whose_answer_was_lost_is_settled(db: Db) {
     let server = Server::with_namespace(db, "n").await;
     let faults = &server.app.catalog.faults;
@@ -662,6 +680,7 @@ on_both! {
     unregistering_forgets_the_table_and_leaves_its_files,
     a_commit_under_way_fails_once_its_table_is_unregistered,
     an_unregistration_holds_every_commit_that_was_acknowledged,
+    a_commit_that_overtakes_an_unregistration_is_in_its_answer,
     an_unregistration_whose_answer_was_lost_is_settled,
     a_table_whose_file_is_gone_stays_until_it_is_dropped,
     the_reaper_leaves_registered_files_and_copies_of_ours,
