@@ -67,7 +67,6 @@ pub async fn register(
     existing: Existing,
 ) -> Result<Table> {
     authorise(caller)?;
-    let turn = take_turn(app, warehouse, ident).await?;
     let row = occupant(app, warehouse, ident, existing).await?;
     let document = candidate(app, warehouse, row.as_ref(), file).await?;
     let metadata = &document.metadata;
@@ -79,6 +78,8 @@ pub async fn register(
         location: metadata.location().to_owned(),
         metadata_location: file.to_owned(),
     };
+    // Only now: commits need not wait for a large file to be read.
+    let turn = take_turn(app, warehouse, ident).await?;
     let (app, warehouse, ident) = (app.clone(), Arc::clone(warehouse), ident.clone());
     let registration = Registration { app, warehouse, existing, document, new, ident: ident.clone() };
     // A task of its own: a client that hangs up cannot stop it halfway, and the turn lasts until it has ended.

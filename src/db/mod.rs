@@ -10,6 +10,7 @@
 
 mod change;
 pub mod functions;
+pub mod idempotency;
 pub mod jobs;
 pub mod keys;
 mod locations;
@@ -25,6 +26,8 @@ pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 pub mod warehouses;
+
+pub use change::To;
 
 use pointers::Pointers;
 use secrecy::ExposeSecret;

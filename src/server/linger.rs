@@ -19,7 +19,9 @@ use std::{
     time::Duration,
 };
 
-/// How long the rest of a body is read and dropped, in all and without a byte.
+/// How much of a body is read and dropped. Bytes.
+const BYTES_MAX: usize = 64 << 20;
+/// How long that may take, in all and without a byte.
 const TIME_MAX: Duration = Duration::from_secs(30);
 const IDLE_MAX: Duration = Duration::from_secs(2);
 /// A body of this length or less does not cost its connection. Bytes.
@@ -100,5 +102,11 @@ impl Drop for Lingering {
 }
 
 async fn read_to_end(mut body: Incoming) {
-    while let Ok(Some(Ok(_))) = tokio::time::timeout(IDLE_MAX, body.frame()).await {}
+    let mut bytes = 0;
+    while let Ok(Some(Ok(frame))) = tokio::time::timeout(IDLE_MAX, body.frame()).await {
+        bytes += frame.data_ref().map_or(0, Bytes::len);
+        if bytes > BYTES_MAX {
+            return;
+        }
+    }
 }

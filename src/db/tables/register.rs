@@ -6,7 +6,7 @@
 use super::{NewTable, Settled, TableRow, columns, history};
 use crate::{
     db::{
-        Db,
+        Db, To,
         change::Change,
         locations, namespaces,
         pointers::Pointers,
@@ -29,11 +29,16 @@ pub enum Replaced {
 ///
 /// # Errors
 /// Any but a refused argument leaves open whether it happened: [`settle_replace`] answers that.
-pub async fn replace(db: &Db, base: &TableRow, new: &NewTable, now_ms: i64) -> Result<Replaced, sqlx::Error> {
+pub async fn replace(
+    to: impl Into<To<'_>>,
+    base: &TableRow,
+    new: &NewTable,
+    now_ms: i64,
+) -> Result<Replaced, sqlx::Error> {
     locations::check_len(&new.metadata_location)?;
     let location_key = locations::key(&new.location)?;
     let moves_location = location_key != locations::key(&base.location)?;
-    db.write(Replace { base: base.clone(), new: new.clone(), location_key, moves_location, now_ms }).await
+    to.into().write(Replace { base: base.clone(), new: new.clone(), location_key, moves_location, now_ms }).await
 }
 
 struct Replace {
@@ -80,6 +85,10 @@ impl Change for Replace {
         let Some(row) = replaced else { return Ok(Replaced::Lost) };
         history::record(tx, &row, self.now_ms).await?;
         Ok(Replaced::Done(row))
+    }
+
+    fn took_effect(&self, answer: &Replaced) -> bool {
+        matches!(answer, Replaced::Done(_))
     }
 
     fn publish(&self, answer: &Replaced, pointers: &Pointers) {
@@ -149,8 +158,8 @@ impl Change for SettleRegister {
 ///
 /// # Errors
 /// Any leaves open whether it happened: [`settle_unregister`] answers that.
-pub async fn unregister(db: &Db, base: &TableRow) -> Result<bool, sqlx::Error> {
-    db.write(Unregister { base: base.clone() }).await
+pub async fn unregister(to: impl Into<To<'_>>, base: &TableRow) -> Result<bool, sqlx::Error> {
+    to.into().write(Unregister { base: base.clone() }).await
 }
 
 struct Unregister {
@@ -175,6 +184,10 @@ impl Change for Unregister {
 
     fn is_single_statement(&self) -> bool {
         true
+    }
+
+    fn took_effect(&self, gone: &bool) -> bool {
+        *gone
     }
 
     fn publish(&self, gone: &bool, pointers: &Pointers) {
