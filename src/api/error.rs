@@ -1,6 +1,6 @@
 //! Errors of our API, in the Iceberg protocol's wrapper so that one client reads both.
 
-use crate::{auth, catalog, telemetry::Chain};
+use crate::{auth, catalog, rest::catalog_status, telemetry::Chain};
 use axum::{
     Json,
     response::{IntoResponse, Response},
@@ -74,31 +74,6 @@ impl Error {
             Error::Unreadable { .. } => (StatusCode::INTERNAL_SERVER_ERROR, "InternalServerError"),
             Error::Catalog(error) => catalog_status(error),
         }
-    }
-}
-
-/// Types as the Iceberg protocol names them, so that one client reads both.
-fn catalog_status(error: &catalog::Error) -> (StatusCode, &'static str) {
-    use catalog::Error;
-    match error {
-        Error::Unauthenticated => (StatusCode::UNAUTHORIZED, "NotAuthorizedException"),
-        Error::Forbidden(_) => (StatusCode::FORBIDDEN, "ForbiddenException"),
-        Error::NoSuchWarehouse(_) => (StatusCode::NOT_FOUND, "NoSuchWarehouseException"),
-        Error::NoSuchNamespace(_) => (StatusCode::NOT_FOUND, "NoSuchNamespaceException"),
-        Error::NoSuchTable(_) => (StatusCode::NOT_FOUND, "NoSuchTableException"),
-        Error::NoSuchFunction(_) => (StatusCode::NOT_FOUND, "NoSuchFunctionException"),
-        Error::MetadataMissing(_) => (StatusCode::NOT_FOUND, "NotFoundException"),
-        Error::NamespaceExists(_)
-        | Error::FunctionTaken(_)
-        | Error::NameTaken { .. }
-        | Error::RenameTaken { .. }
-        | Error::NamespaceNotEmpty(_)
-        | Error::CommitFailed(_) => (StatusCode::CONFLICT, "ConflictException"),
-        Error::Invalid(_) | Error::KeysOverlap(_) => (StatusCode::BAD_REQUEST, "BadRequestException"),
-        Error::Busy(_) | Error::StorageFull | Error::Unavailable(_) => {
-            (StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailableException")
-        }
-        Error::CommitStateUnknown(_) | Error::Internal(_) => (StatusCode::INTERNAL_SERVER_ERROR, "InternalServerError"),
     }
 }
 

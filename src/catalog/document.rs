@@ -116,13 +116,20 @@ impl Documents {
     /// # Errors
     /// As [`files::read`]; `Error::Internal` when the file is not valid metadata.
     pub(crate) async fn read(&self, warehouse: &Warehouse, row: &TableRow) -> Result<Arc<Document>> {
-        let location = row.metadata_location.as_str();
+        self.read_file(warehouse, &row.metadata_location, row.uuid).await
+    }
+
+    /// The document of a file that a table of this uuid had.
+    ///
+    /// # Errors
+    /// As [`Documents::read`].
+    pub(crate) async fn read_file(&self, warehouse: &Warehouse, location: &str, uuid: Uuid) -> Result<Arc<Document>> {
         if let Some(document) = self.0.get(location) {
             metrics::counter!("tidewater_metadata_cache_total", "result" => "hit").increment(1);
             return Ok(document);
         }
         metrics::counter!("tidewater_metadata_cache_total", "result" => "miss").increment(1);
-        self.0.get_or_insert_async(location, read(warehouse, row)).await
+        self.0.get_or_insert_async(location, read(warehouse, location, uuid)).await
     }
 
     /// Keeps what a commit has just written.
@@ -135,10 +142,9 @@ impl Documents {
     }
 }
 
-async fn read(warehouse: &Warehouse, row: &TableRow) -> Result<Arc<Document>> {
-    let (location, uuid) = (row.metadata_location.clone(), row.uuid);
-    let (json, writer) = files::read_file(warehouse, &location).await?;
-    let parsed = parse(location.clone(), json, writer, uuid).await?;
+async fn read(warehouse: &Warehouse, location: &str, uuid: Uuid) -> Result<Arc<Document>> {
+    let (json, writer) = files::read_file(warehouse, location).await?;
+    let parsed = parse(location.to_owned(), json, writer, uuid).await?;
     parsed.map(Arc::new).map_err(|error| Error::internal(format!("unreadable metadata file {location}: {error}")))
 }
 

@@ -11,6 +11,7 @@ pub mod document;
 pub mod error;
 pub mod files;
 pub mod functions;
+pub mod idempotency;
 pub mod location;
 pub mod namespaces;
 pub(crate) mod publish;
@@ -19,6 +20,7 @@ pub mod queue;
 pub mod register;
 pub mod reports;
 pub mod tables;
+pub mod transactions;
 pub mod warehouses;
 
 pub use crate::db::Page;
@@ -42,6 +44,8 @@ pub struct Caches {
     pub(crate) commits: queue::Queues<(Uuid, TableIdent)>,
     /// Reports of scans and commits that wait to be stored.
     pub(crate) reports: reports::Inbox,
+    /// Requests that are to be answered once, by principal and key.
+    pub(crate) requests: queue::Queues<idempotency::Line>,
     /// Told when a job was enqueued, so that the worker need not wait for its next look.
     pub(crate) jobs_due: tokio::sync::Notify,
     #[cfg(test)]
@@ -56,6 +60,7 @@ impl Caches {
             warehouses: warehouses::Warehouses::default(),
             commits: queue::Queues::default(),
             reports: reports::Inbox::default(),
+            requests: queue::Queues::default(),
             jobs_due: tokio::sync::Notify::new(),
             #[cfg(test)]
             faults: publish::faults::Faults::default(),

@@ -8,8 +8,11 @@
 use super::{
     Error, Result, authorise,
     commit::{ATTEMPTS_MAX, take_turn},
+    create::{new_table, touches_another},
     document::{self, Document},
-    files, location, publish,
+    files,
+    idempotency::{self, Key, Record},
+    location, publish,
     tables::{self, Table},
     warehouses::Warehouse,
 };
@@ -43,6 +46,7 @@ struct Registration {
     existing: Existing,
     document: Arc<Document>,
     new: NewTable,
+    record: Option<Record>,
 }
 
 /// How one attempt to publish ended.
@@ -65,23 +69,17 @@ pub async fn register(
     ident: &TableIdent,
     file: &str,
     existing: Existing,
+    key: Option<&Key>,
 ) -> Result<Table> {
     authorise(caller)?;
     let row = occupant(app, warehouse, ident, existing).await?;
     let document = candidate(app, warehouse, row.as_ref(), file).await?;
-    let metadata = &document.metadata;
-    let uuid = metadata.uuid().ok_or_else(|| Error::internal("parsed metadata without a uuid"))?;
-    let new = NewTable {
-        kind: Kind::Table,
-        uuid,
-        format_version: metadata.format_version(),
-        location: metadata.location().to_owned(),
-        metadata_location: file.to_owned(),
-    };
+    let new = new_table(&document)?;
+    let record = answer_about(key, &new.metadata_location, None);
     // Only now: commits need not wait for a large file to be read.
     let turn = take_turn(app, warehouse, ident).await?;
     let (app, warehouse, ident) = (app.clone(), Arc::clone(warehouse), ident.clone());
-    let registration = Registration { app, warehouse, existing, document, new, ident: ident.clone() };
+    let registration = Registration { app, warehouse, existing, document, new, record, ident: ident.clone() };
     // A task of its own: a client that hangs up cannot stop it halfway, and the turn lasts until it has ended.
     let task = async move {
         let _turn = turn;
@@ -91,6 +89,11 @@ pub async fn register(
         tracing::error!(table = %ident, %error, "a registration broke off");
         Err(Error::CommitStateUnknown(ident))
     })
+}
+
+/// The record of an answer that is about a metadata file.
+fn answer_about(key: Option<&Key>, file: &str, detail: Option<String>) -> Option<Record> {
+    key.map(|key| Record { key: key.clone(), status: 200, location: Some(file.to_owned()), detail })
 }
 
 /// Who has the name, where the registration may go on; says no early, before a file is read.
@@ -145,7 +148,10 @@ async fn candidate(app: &App, warehouse: &Warehouse, row: Option<&TableRow>, fil
 
 impl Registration {
     async fn publish(self) -> Result<Table> {
-        for _ in 0..ATTEMPTS_MAX {
+        for attempt in 0..ATTEMPTS_MAX {
+            if attempt > 0 {
+                idempotency::check_unanswered(&self.app, self.record.as_ref().map(|record| &record.key)).await?;
+            }
             let row = match occupant(&self.app, &self.warehouse, &self.ident, self.existing).await? {
                 None => self.create().await?,
                 Some(base) => self.replace(&base).await?,
@@ -160,16 +166,16 @@ impl Registration {
     }
 
     async fn create(&self) -> Result<Attempt> {
-        let Registration { app, warehouse, ident, new, .. } = self;
-        let error = match publish::create(app, warehouse.id, ident, new, now_ms()).await {
+        let Registration { app, warehouse, ident, new, record, .. } = self;
+        let error = match publish::create(app, warehouse.id, ident, new, now_ms(), record.as_ref()).await {
             Ok(Create::Done(row)) => return Ok(Attempt::Done(row)),
             Ok(Create::Exists(Kind::Table)) if self.existing == Existing::Repoint => return Ok(Attempt::Again),
             Ok(Create::Exists(kind)) => return Err(Error::NameTaken { ident: ident.clone(), kind }),
             Ok(Create::NoNamespace) => return Err(Error::NoSuchNamespace(ident.namespace.clone())),
-            Ok(Create::LocationTaken) => return Err(self.touches_another()),
+            Ok(Create::LocationTaken) => return Err(touches_another(&new.location)),
             Err(error) => error,
         };
-        if publish::never_sent(&error) {
+        if publish::changed_nothing(&error) {
             return Err(Error::read(error));
         }
         let question = || db::tables::settle_register(&app.db, warehouse.id, ident, new);
@@ -181,14 +187,14 @@ impl Registration {
     }
 
     async fn replace(&self, base: &TableRow) -> Result<Attempt> {
-        let Registration { app, ident, new, .. } = self;
-        let error = match publish::replace(app, base, new, now_ms()).await {
+        let Registration { app, ident, new, record, .. } = self;
+        let error = match publish::replace(app, base, new, record.as_ref()).await {
             Ok(Replaced::Done(row)) => return Ok(Attempt::Done(row)),
             Ok(Replaced::Lost) => return Ok(Attempt::Again),
-            Ok(Replaced::LocationTaken) => return Err(self.touches_another()),
+            Ok(Replaced::LocationTaken) => return Err(touches_another(&new.location)),
             Err(error) => error,
         };
-        if publish::never_sent(&error) {
+        if publish::changed_nothing(&error) {
             return Err(Error::read(error));
         }
         let question = || db::tables::settle_replace(&app.db, base, &new.metadata_location);
@@ -204,10 +210,6 @@ impl Registration {
         let row = db::tables::load_by_id(&self.app.db, base.id).await.map_err(Error::write)?;
         row.ok_or_else(|| Error::CommitStateUnknown(self.ident.clone()))
     }
-
-    fn touches_another(&self) -> Error {
-        Error::Invalid(format!("location is, holds or lies within another table's: {}", self.new.location))
-    }
 }
 
 /// Forgets a table and leaves every file of it. What is answered is its last version: it holds every commit that was
@@ -216,23 +218,50 @@ impl Registration {
 /// # Errors
 /// `Error::NoSuchTable`; `Error::MetadataMissing`, and the table stays; `Error::CommitFailed` when it does not keep
 /// still; `Error::CommitStateUnknown`.
-pub async fn unregister(app: &App, caller: &Caller, warehouse: &Arc<Warehouse>, ident: &TableIdent) -> Result<Table> {
+pub async fn unregister(
+    app: &App,
+    caller: &Caller,
+    warehouse: &Arc<Warehouse>,
+    ident: &TableIdent,
+    key: Option<&Key>,
+) -> Result<Arc<Document>> {
     authorise(caller)?;
     let _turn = take_turn(app, warehouse, ident).await?;
     for _ in 0..ATTEMPTS_MAX {
-        let table = tables::read(app, warehouse, ident).await?;
-        if forget(app, ident, &table.row).await? {
-            return Ok(table);
+        let Table { row, document, .. } = tables::read(app, warehouse, ident).await?;
+        // An old file may have no uuid: the row's is needed to read it again.
+        let record = answer_about(key, &row.metadata_location, Some(row.uuid.to_string()));
+        if forget(app, ident, &row, record.as_ref()).await? {
+            return Ok(document);
         }
+        idempotency::check_unanswered(app, key).await?;
     }
     Err(Error::CommitFailed(format!("unregistration of {ident} lost the race {ATTEMPTS_MAX} times")))
 }
 
+/// What an unregistration answered before: the file and the uuid that its record names.
+///
+/// # Errors
+/// `Error::MetadataMissing` when the file is gone by now.
+pub async fn unregistered(
+    app: &App,
+    caller: &Caller,
+    warehouse: &Warehouse,
+    file: Option<&str>,
+    uuid: Option<&str>,
+) -> Result<Arc<Document>> {
+    authorise(caller)?;
+    let unreadable = || Error::internal("the record of an unregistration names no file and uuid");
+    let file = file.ok_or_else(unreadable)?;
+    let uuid = uuid.and_then(|uuid| Uuid::try_parse(uuid).ok()).ok_or_else(unreadable)?;
+    app.catalog.documents.read_file(warehouse, file, uuid).await
+}
+
 /// `false` when something came first.
-async fn forget(app: &App, ident: &TableIdent, row: &TableRow) -> Result<bool> {
-    let error = match publish::unregister(app, row).await {
+async fn forget(app: &App, ident: &TableIdent, row: &TableRow, record: Option<&Record>) -> Result<bool> {
+    let error = match publish::unregister(app, row, record).await {
         Ok(gone) => return Ok(gone),
-        Err(error) if publish::never_sent(&error) => return Err(Error::read(error)),
+        Err(error) if publish::changed_nothing(&error) => return Err(Error::read(error)),
         Err(error) => error,
     };
     let question = || db::tables::settle_unregister(&app.db, row);

@@ -14,7 +14,7 @@ pub use history::{
 };
 pub use occupy::{Create, NewTable, Rename, create, drop, rename};
 pub use register::{Replaced, replace, settle_register, settle_replace, settle_unregister, unregister};
-pub use transact::{Landed, Refusal, Step, Transacted, settle_all, transact};
+pub use transact::{Refusal, Step, Transacted, settle_all, transact};
 
 use super::{
     Db, Page, locations, namespaces,

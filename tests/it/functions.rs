@@ -69,7 +69,7 @@ async fn a_function_is_stored_read_replaced_and_deleted(database: Database) {
     assert_eq!(catalog.get(&read).await.ok()["metadata"], document);
     let mut other = document.clone();
     other["function-uuid"] = json!("42fd3f91-bc10-41c1-8a52-92b57dd0a9b2");
-    put(&catalog, &path, &other).await.error(409, "ConflictException");
+    put(&catalog, &path, &other).await.error(409, "AlreadyExistsException");
 
     let deleted = delete(&catalog, &path).await;
     assert_eq!((deleted.status, deleted.body.len()), (204, 0));

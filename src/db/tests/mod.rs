@@ -1,6 +1,7 @@
 //! Every statement on both databases: one body, two tests.
 
 mod basics;
+mod idempotency;
 mod locations;
 mod namespaces;
 mod opening;
@@ -10,6 +11,7 @@ mod register;
 mod reports;
 mod tables;
 mod throughput;
+mod transact;
 
 use super::{
     Db, namespaces as ns,

@@ -84,20 +84,6 @@ async fn make_view(server: &Server, name: &str) {
     assert!(matches!(made, Ok(Create::Done(_))));
 }
 
-/// Another server on the same database and store.
-fn replica(server: &Server) -> Server {
-    let parts = crate::app::Parts {
-        settings: server.app.settings.clone(),
-        db: server.app.db.clone(),
-        auth: server.app.auth.clone(),
-        store: server.app.store.clone(),
-        catalog: Caches::new(1 << 20),
-    };
-    let app = App::new(parts);
-    let _folder = tempfile::tempdir().unwrap();
-    Server { router: router(app.clone()), app, token: server.token.clone(), _folder }
-}
-
 fn set(key: &str, value: &str) -> Value {
     json!({"requirements": [], "updates": [{"action": "set-properties", "updates": {key: value}}]})
 }
@@ -134,7 +120,7 @@ async fn files_of_all_writers_become_tables_as_they_are(db: Db) {
         }
         assert_eq!(registered["config"]["s3.endpoint"], server.app.settings.s3_url);
         assert_eq!(server.keys("").await, before, "{name}: nothing was written");
-        let loaded = replica(&server).get(&format!("{TABLES}/{name}")).await;
+        let loaded = Server::replica_of(&server).await.get(&format!("{TABLES}/{name}")).await;
         assert_eq!(loaded.header("etag"), tag.as_deref(), "{name}: tags are the same everywhere");
         assert_eq!(loaded.expect(200), registered, "{name}");
 
@@ -156,7 +142,7 @@ async fn a_file_without_a_uuid_gets_one_for_good(db: Db) {
     put(&server, file, old.to_string()).await;
     let uuid = register(&server, "t", file).await.expect(200)["metadata"]["table-uuid"].clone();
     assert!(uuid.is_string());
-    let loaded = replica(&server).get(&format!("{TABLES}/t")).await.expect(200);
+    let loaded = Server::replica_of(&server).await.get(&format!("{TABLES}/t")).await.expect(200);
     assert_eq!(loaded["metadata"]["table-uuid"], uuid);
     assert_eq!(overwrite(&server, "t", file).await.expect(200)["metadata"]["table-uuid"], uuid);
     let committed = server.post(&format!("{TABLES}/t"), set("a", "b")).await.expect(200);
@@ -180,7 +166,7 @@ async fn compressed_files_are_told_by_content(db: Db) {
             put(&server, &file, bytes).await;
             let registered = register(&server, &format!("t{number}"), &file).await.expect(200);
             assert_eq!(registered["metadata"], as_we_write_it(&serde_json::from_slice(&plain).unwrap()), "{file}");
-            let loaded = replica(&server).get(&format!("{TABLES}/t{number}")).await.expect(200);
+            let loaded = Server::replica_of(&server).await.get(&format!("{TABLES}/t{number}")).await.expect(200);
             assert_eq!(loaded, registered);
         }
     }
@@ -340,7 +326,7 @@ async fn of_racing_registrations_of_a_name_one_wins_and_no_file_goes(db: Db) {
     for n in 0..8 {
         files.push(put_file(&server, &format!("s3://lake/wh/a{n}"), "v1.metadata.json").await);
     }
-    let servers = (0..8).map(|_| replica(&server)).collect::<Vec<_>>();
+    let servers = join_all((0..8).map(|_| Server::replica_of(&server))).await;
     let races = servers.iter().zip(&files).map(|(server, file)| register(server, "t", file));
     let (won, lost): (Vec<_>, Vec<_>) = join_all(races).await.into_iter().partition(|reply| reply.status == 200);
     assert_eq!(won.len(), 1);
@@ -429,7 +415,7 @@ async fn readers_of_an_overwritten_table_never_miss_it(db: Db) {
     for n in 0..8 {
         files.push(put_file(&server, &place, &format!("{n:05}-x.metadata.json")).await);
     }
-    let other = replica(&server);
+    let other = Server::replica_of(&server).await;
     let reads = async {
         for _ in 0..40 {
             other.get(&format!("{TABLES}/t")).await.expect(200);
@@ -454,7 +440,7 @@ async fn overwrites_of_replicas_all_land(db: Db) {
     let mut races = Vec::new();
     for n in 0..4 {
         let file = put_file(&server, &before.location, &format!("{n:05}-x.metadata.json")).await;
-        let other = replica(&server);
+        let other = Server::replica_of(&server).await;
         races.push(tokio::spawn(async move { overwrite(&other, "t", &file).await.expect(200) }));
     }
     for result in join_all(races).await {
@@ -554,7 +540,7 @@ async fn unregistering_forgets_the_table_and_leaves_its_files(db: Db) {
 async fn a_commit_under_way_fails_once_its_table_is_unregistered(db: Db) {
     let server = Arc::new(Server::with_namespace(db, "n").await);
     let created = server.create_table("n", "t").await;
-    let other = replica(&server);
+    let other = Server::replica_of(&server).await;
     server.app.catalog.faults.plan([(Statement::Swap, Fault::Held)]);
     let commit = {
         let server = Arc::clone(&server);
@@ -575,16 +561,14 @@ async fn a_commit_under_way_fails_once_its_table_is_unregistered(db: Db) {
 async fn an_unregistration_holds_every_commit_that_was_acknowledged(db: Db) {
     let server = Arc::new(Server::with_namespace(db, "n").await);
     server.create_table("n", "t").await;
-    let commits = (0..8).map(|n| {
-        let server = Arc::clone(&server);
-        let other = replica(&server);
-        tokio::spawn(async move {
-            let server = if n % 2 == 0 { &server } else { &other };
+    let mut commits = Vec::new();
+    for n in 0..8 {
+        let server = if n % 2 == 0 { Arc::clone(&server) } else { Arc::new(Server::replica_of(&server).await) };
+        commits.push(tokio::spawn(async move {
             server.post(&format!("{TABLES}/t"), set(&format!("k{n}"), "v")).await.status.as_u16()
-        })
-    });
-    let commits = commits.collect::<Vec<_>>();
-    let gone = replica(&server).post(&format!("{TABLES}/t/unregister"), json!({})).await.expect(200);
+        }));
+    }
+    let gone = Server::replica_of(&server).await.post(&format!("{TABLES}/t/unregister"), json!({})).await.expect(200);
     for (n, status) in join_all(commits).await.into_iter().enumerate() {
         let is_in = gone["metadata"]["properties"][format!("k{n}")] == "v";
         assert_eq!(status.unwrap(), if is_in { 200 } else { 404 }, "commit {n}");
@@ -602,7 +586,7 @@ async fn a_commit_that_overtakes_an_unregistration_is_in_its_answer(db: Db) {
         assert!(futures_util::poll!(&mut gone).is_pending());
         tokio::task::yield_now().await;
     }
-    let committed = replica(&server).post(&format!("{TABLES}/t"), set("a", "b")).await.expect(200);
+    let committed = Server::replica_of(&server).await.post(&format!("{TABLES}/t"), set("a", "b")).await.expect(200);
     server.app.catalog.faults.release();
     assert_eq!(gone.await.expect(200), committed);
     assert!(row(&server, "t").await.is_none());
