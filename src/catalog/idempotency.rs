@@ -7,10 +7,10 @@
 pub use crate::db::idempotency::{DETAIL_BYTES_MAX, Kept, Key, Record};
 
 use super::{
-    Error, Result,
+    Error, Result, authorise,
     queue::{Turn, WAITING_MAX},
 };
-use crate::{app::App, db};
+use crate::{app::App, auth::Caller, db};
 use std::sync::Arc;
 use uuid::Uuid;
 
@@ -28,7 +28,8 @@ pub enum Begun {
 
 /// # Errors
 /// `Error::KeyReused`; `Error::Busy` when too many wait with the same key.
-pub async fn begin(app: &App, key: &Key) -> Result<Begun> {
+pub async fn begin(app: &App, caller: &Caller, key: &Key) -> Result<Begun> {
+    authorise(caller)?;
     let turn = app.catalog.requests.turn(&(Arc::clone(&key.principal), key.id)).await;
     let turn = turn.ok_or_else(|| Error::Busy(format!("{WAITING_MAX} requests wait with the same Idempotency-Key")))?;
     Ok(find(app, key).await?.map_or(Begun::Fresh(turn), Begun::Answered))

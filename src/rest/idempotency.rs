@@ -42,7 +42,7 @@ pub async fn once(
     let change = |key| super::change(app, caller, warehouse, named, parts, body.clone(), key);
     let Some(key) = key(app, caller, parts, &body)? else { return change(None).await };
     let again = |kept| again(app, caller, warehouse, named, parts, &body, kept);
-    let _turn = match idempotency::begin(app, &key).await? {
+    let _turn = match idempotency::begin(app, caller, &key).await? {
         Begun::Answered(kept) => return again(kept).await,
         Begun::Fresh(turn) => turn,
     };
@@ -134,6 +134,9 @@ async fn again(
             register::register_table_again(app, caller, warehouse, namespace, &parts.headers, body, location).await
         }
         Named::UnregisterTable(_) => register::unregister_table_again(app, caller, warehouse, location, detail).await,
-        _ => Ok(answer::no_content()),
+        Named::DropNamespace(_) | Named::DropTable(_) | Named::RenameTable | Named::CommitTransaction => {
+            Ok(answer::no_content())
+        }
+        _ => Err(catalog::Error::internal("an operation whose answer cannot be given again").into()),
     }
 }
