@@ -11,9 +11,11 @@ mod server;
 
 mod architecture;
 mod bad_input;
+mod behaviours;
 mod connect;
 mod crash;
 mod full_disk;
+mod ledger;
 mod lifecycle;
 mod limits;
 mod lost_database;

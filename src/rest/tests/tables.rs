@@ -28,9 +28,13 @@ async fn a_table_is_created_loaded_and_listed(db: Db) {
 
 async fn a_table_is_read_again_by_a_server_that_never_saw_it(db: Db) {
     let server = Server::with_namespace(db, "n").await;
-    let created = server.create_table("n", "t").await;
+    let reply = server.post(TABLES, new_table("t")).await;
+    let etag = reply.header("etag").unwrap().to_owned();
+    let created = reply.expect(200);
     server.app.catalog.documents.forget(created["metadata-location"].as_str().unwrap());
-    assert_eq!(server.get(&format!("{TABLES}/t")).await.expect(200), created);
+    let loaded = server.get(&format!("{TABLES}/t")).await;
+    assert_eq!(loaded.header("etag"), Some(etag.as_str()));
+    assert_eq!(loaded.expect(200), created);
 }
 
 async fn names_are_taken_once_and_need_a_namespace(db: Db) {

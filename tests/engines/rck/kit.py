@@ -8,7 +8,7 @@ import sys
 import threading
 
 from steps import close
-from tidewater import Server, databases
+from tidewater import ROOT, Server, databases
 
 LOCATION = "s3://lakehouse-warehouse/kit"
 PASSED = 148
@@ -24,6 +24,8 @@ SKIPPED = {
     "Tables.createTableInUniqueLocation()",
 }
 TIMEOUT_S = 1800
+# Where tests of the kit are named as what holds something.
+PAGES = ["behaviours.md", "cases.md"]
 
 
 def client(server):
@@ -62,13 +64,20 @@ def outcomes(server, tests):
         process.wait()
 
 
+def relied_on():
+    pages = [(ROOT / "tests/it" / page).read_text() for page in PAGES]
+    lines = [line for page in pages for line in page.splitlines() if line.strip().startswith("- kit: ")]
+    return {test for line in lines for test in re.findall(r"`(.*?)`", line)}
+
+
 def story(database):
     title, tests = f"rck on {database}", os.environ.get("RCK_TESTS", "")
-    passed, failed, skipped = 0, 0, set()
+    passed, failed, skipped, succeeded = 0, 0, set(), set()
     with Server(database) as server:
         for end, suite, test, why in outcomes(server, tests):
             if end == "passed":
                 passed += 1
+                succeeded.add(f"{suite}.{test}".partition("(")[0])
             elif end == "skipped":
                 skipped.add(f"{suite}.{test}")
             else:
@@ -80,6 +89,7 @@ def story(database):
             wrong.append(f"{passed + failed} tests ran, not {PASSED}")
         wrong += [f"skipped: {test}" for test in sorted(skipped - SKIPPED)]
         wrong += [f"no longer skipped: {test}" for test in sorted(SKIPPED - skipped)]
+        wrong += [f"relied on, but did not pass: {test}" for test in sorted(relied_on() - succeeded)]
         for what in wrong:
             print(f"FAIL {title}: {what}", flush=True)
         failed += len(wrong)
