@@ -130,9 +130,9 @@ fn declares_test(text: &str, name: &str) -> bool {
 fn is_listed(text: &str, name: &str) -> bool {
     let lists = text.split("on_both").skip(1).filter_map(|rest| rest.split_once('!'));
     let lists = lists.filter(|(rest, _)| rest.is_empty() || *rest == "_databases");
-    lists.filter_map(|(_, list)| list.split(['}', ')']).next()).any(|list| {
-        list.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == name)
-    })
+    lists
+        .filter_map(|(_, list)| list.split(['}', ')']).next())
+        .any(|list| list.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == name))
 }
 
 #[test]

@@ -12,6 +12,7 @@ mod server;
 mod architecture;
 mod bad_input;
 mod behaviours;
+mod cases;
 mod connect;
 mod crash;
 mod full_disk;
