@@ -20,6 +20,8 @@ pub enum Error {
     Invalid(String),
     #[error("the request's body is larger than {0} bytes")]
     BodyTooLarge(usize),
+    #[error("the request's body did not arrive in time")]
+    BodyTooSlow,
     #[error("access key does not exist: {0}")]
     NoSuchKey(String),
     #[error("the root access key cannot be deleted: set another one and restart")]
@@ -57,6 +59,7 @@ impl Error {
             Error::Forbidden => (StatusCode::FORBIDDEN, "ForbiddenException"),
             Error::Invalid(_) => (StatusCode::BAD_REQUEST, "BadRequestException"),
             Error::BodyTooLarge(_) => (StatusCode::PAYLOAD_TOO_LARGE, "BadRequestException"),
+            Error::BodyTooSlow => (StatusCode::REQUEST_TIMEOUT, "BadRequestException"),
             Error::NoSuchKey(_) => (StatusCode::NOT_FOUND, "NotFoundException"),
             Error::RootKey => (StatusCode::CONFLICT, "ConflictException"),
             Error::Database(_) => (StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailableException"),

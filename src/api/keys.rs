@@ -1,8 +1,9 @@
 //! Access keys: create, list, delete.
 
 use super::{
-    BODY_BYTES_MAX, answered, authenticate,
+    answered, authenticate,
     error::{Error, ErrorResponse},
+    read,
 };
 use crate::{
     app::{App, now_ms},
@@ -10,8 +11,8 @@ use crate::{
 };
 use axum::{
     Json,
-    body::Bytes,
-    extract::{Path, State, rejection::BytesRejection},
+    body::Body,
+    extract::{Path, State},
     response::Response,
 };
 use http::{HeaderMap, StatusCode, header};
@@ -75,24 +76,24 @@ impl From<auth::KeyInfo> for KeyInfo {
         (status = 401, body = ErrorResponse),
     )
 )]
-pub async fn create_key(State(app): State<App>, headers: HeaderMap, body: Result<Bytes, BytesRejection>) -> Response {
+pub async fn create_key(State(app): State<App>, headers: HeaderMap, body: Body) -> Response {
     let caller = match authenticate(&app, &headers).await {
         Ok(caller) => caller,
         Err(error) => return answered("createKey", None, Err::<(), _>(error)),
     };
-    answered("createKey", Some(&caller), create(&app, body).await)
+    let created = match read(body).await {
+        Ok(body) => create(&app, &body).await,
+        Err(error) => Err(error),
+    };
+    answered("createKey", Some(&caller), created)
 }
 
 async fn create(
     app: &App,
-    body: Result<Bytes, BytesRejection>,
+    body: &[u8],
 ) -> Result<(StatusCode, [(header::HeaderName, &'static str); 1], Json<CreateKeyResponse>), Error> {
-    let body = body.map_err(|rejection| match rejection.status() {
-        StatusCode::PAYLOAD_TOO_LARGE => Error::BodyTooLarge(BODY_BYTES_MAX),
-        _ => Error::Invalid("the request's body broke off".to_owned()),
-    })?;
     let request: CreateKeyRequest =
-        serde_json::from_slice(&body).map_err(|error| Error::Invalid(format!("bad request body: {error}")))?;
+        serde_json::from_slice(body).map_err(|error| Error::Invalid(format!("bad request body: {error}")))?;
     let principal = request.principal.trim();
     let length = principal.chars().count();
     if !(1..=PRINCIPAL_CHARS_MAX).contains(&length) || principal.chars().any(char::is_control) {

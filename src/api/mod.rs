@@ -15,11 +15,13 @@ use crate::{
 };
 use axum::{
     Router,
-    extract::DefaultBodyLimit,
+    body::{Body, Bytes},
     response::{IntoResponse, Response},
 };
 use error::Error;
 use http::{HeaderMap, header};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use std::time::Duration;
 use utoipa::{
     Modify, OpenApi,
     openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme},
@@ -28,10 +30,12 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 /// Largest body of a request. Bytes.
 const BODY_BYTES_MAX: usize = 64 << 10;
+/// How long it may take to arrive.
+const BODY_TIME_MAX: Duration = Duration::from_secs(30);
 
 pub fn router(app: App) -> Router {
     let (router, _) = described().split_for_parts();
-    router.layer(DefaultBodyLimit::max(BODY_BYTES_MAX)).with_state(app)
+    router.with_state(app)
 }
 
 /// The OpenAPI document of these routes.
@@ -66,6 +70,17 @@ async fn authenticate(app: &App, headers: &HeaderMap) -> Result<Caller, Error> {
     });
     let caller = app.auth.verify_bearer(token.ok_or(Error::Unauthenticated)?, now_ms()).await?;
     if caller.may(Action::Catalog, Resource::Server) { Ok(caller) } else { Err(Error::Forbidden) }
+}
+
+/// The whole body of a request whose caller is known: nobody else's is waited for.
+async fn read(body: Body) -> Result<Bytes, Error> {
+    let body = Limited::new(body, BODY_BYTES_MAX).collect();
+    let read = tokio::time::timeout(BODY_TIME_MAX, body).await.map_err(|_| Error::BodyTooSlow)?;
+    match read {
+        Ok(collected) => Ok(collected.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => Err(Error::BodyTooLarge(BODY_BYTES_MAX)),
+        Err(_) => Err(Error::Invalid("the request's body broke off".to_owned())),
+    }
 }
 
 /// An answer that says who asked for what.

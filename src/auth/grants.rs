@@ -1,6 +1,7 @@
 //! What a caller may do: one pure function for the catalog, S3 and jobs alike.
 
 use std::sync::Arc;
+use uuid::Uuid;
 
 /// What stands behind a caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,6 +19,8 @@ pub struct Scope {
     /// `bucket/prefix/`, always with the trailing slash: a prefix never matches a sibling.
     pub prefixes: Vec<String>,
     pub access: Access,
+    /// The uuid of the table whose place this is: the scope ends when another table takes it.
+    pub table: Uuid,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -106,7 +109,7 @@ mod tests {
 
     fn scoped(prefixes: &[&str], access: Access) -> Authority {
         let prefixes = prefixes.iter().map(|prefix| (*prefix).to_owned()).collect();
-        Authority::Scoped(Arc::new(Scope { warehouse: "lakehouse".into(), prefixes, access }))
+        Authority::Scoped(Arc::new(Scope { warehouse: "lakehouse".into(), prefixes, access, table: Uuid::nil() }))
     }
 
     fn reads(prefix: &str, bucket: &str, key: &str) -> bool {
@@ -210,7 +213,7 @@ mod tests {
         ) {
             let access = if write { Access::ReadWrite } else { Access::Read };
             let expected = oracle(&prefixes, access, action, &bucket, &key);
-            let authority = Authority::Scoped(Arc::new(Scope { warehouse: "w".into(), prefixes, access }));
+            let authority = Authority::Scoped(Arc::new(Scope { warehouse: "w".into(), prefixes, access, table: Uuid::nil() }));
             prop_assert_eq!(allows(&authority, action, Resource::Object { bucket: &bucket, key: &key }), expected);
         }
     }

@@ -9,10 +9,11 @@ mod bearer;
 pub mod grants;
 mod key_file;
 mod master_key;
+mod places;
 pub mod root_key;
 mod vended;
 
-use crate::db::Db;
+use crate::db::{Db, tables::Named};
 use access_keys::{AccessKey, AccessKeys};
 use aws_lc_rs::{constant_time, digest};
 use bearer::{Bearers, Claims};
@@ -24,6 +25,7 @@ use vended::{Statement, Vending};
 pub use access_keys::{FRESH_MS, NewKey};
 pub use bearer::LEEWAY_S;
 pub use master_key::MasterKey;
+pub use places::HELD_FRESH_MS;
 
 /// Verified bearers and session tokens remembered at most, each. Some 600 bytes apiece.
 const VERIFIED_MAX: usize = 10_000;
@@ -54,6 +56,9 @@ pub enum Unauthenticated {
     Invalid,
     #[error("credential has expired")]
     Expired,
+    /// A vended key's place now belongs to another table than the one it was made for.
+    #[error("another table holds the place that the credential was made for")]
+    Outlived,
 }
 
 /// A failure to check at all: the database is away.
@@ -134,6 +139,7 @@ pub enum Delete {
 pub struct Auth(Arc<Inner>);
 
 struct Inner {
+    db: Db,
     access_keys: AccessKeys,
     bearers: Bearers,
     vending: Vending,
@@ -155,6 +161,7 @@ struct Session {
     scope: Arc<grants::Scope>,
     secret: SecretString,
     expires_at_ms: i64,
+    held: places::Held,
 }
 
 impl Auth {
@@ -167,10 +174,11 @@ impl Auth {
             Some(master_key) => master_key,
             None => MasterKey::load_or_make(&settings.keys_folder)?,
         };
-        let access_keys = AccessKeys::new(db, master_key.derive_seal("access-keys"));
+        let access_keys = AccessKeys::new(db.clone(), master_key.derive_seal("access-keys"));
         let (root_id, root_place) =
             root_key::establish(&access_keys, &settings.keys_folder, settings.root_key, now_ms).await?;
         Ok(Auth(Arc::new(Inner {
+            db,
             access_keys,
             bearers: Bearers::new(&master_key),
             vending: Vending::new(&master_key),
@@ -238,7 +246,8 @@ impl Auth {
     /// For SigV4: an access key (no session token), or a vended key with its session token.
     ///
     /// # Errors
-    /// `Expired` when the vended key's time has passed, `Invalid` when there is no such key or its access key is gone.
+    /// `Expired` when the vended key's time has passed, `Outlived` when another table has taken the place it opens,
+    /// `Invalid` when there is no such key or its access key is gone.
     pub async fn signing_identity(
         &self,
         access_key_id: &str,
@@ -253,6 +262,9 @@ impl Auth {
         let session = self.session(access_key_id, session_token, now_ms)?;
         let parent = self.0.access_keys.find(&session.access_key_id, now_ms).await.map_err(Error::Database)?;
         let parent = parent.ok_or(Unauthenticated::Invalid)?;
+        if !session.held.check(&self.0.db, &session.scope, now_ms).await.map_err(Error::Database)? {
+            return Err(Unauthenticated::Outlived.into());
+        }
         let caller = Caller {
             principal: parent.principal.clone(),
             access_key_id: parent.id.clone(),
@@ -279,9 +291,18 @@ impl Auth {
             scope: Arc::new(statement.scope),
             secret,
             expires_at_ms: statement.expires_at_ms,
+            held: places::Held::default(),
         };
         self.0.verified_sessions.insert(token.into(), session.clone());
         Ok(session)
+    }
+
+    /// What a table that lives makes of an object, so that a key to its folder cannot break the table.
+    ///
+    /// # Errors
+    /// When the database is away.
+    pub async fn metadata_named(&self, bucket: &str, key: &str) -> Result<Option<Named>, Error> {
+        places::metadata_named(&self.0.db, bucket, key).await.map_err(Error::Database)
     }
 
     /// Makes keys for `caller`, limited to `scope`, without storing anything.

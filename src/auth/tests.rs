@@ -72,7 +72,12 @@ fn refusal<T>(result: Result<T, Error>) -> Unauthenticated {
 }
 
 fn scope() -> Scope {
-    Scope { warehouse: "lakehouse".into(), prefixes: vec!["b/ns/t/".into()], access: Access::Read }
+    Scope {
+        warehouse: "lakehouse".into(),
+        prefixes: vec!["b/ns/t/".into()],
+        access: Access::Read,
+        table: uuid::Uuid::from_u128(7),
+    }
 }
 
 async fn right_secret_gets_a_token_that_verifies(db: Db) {

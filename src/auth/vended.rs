@@ -115,7 +115,12 @@ mod tests {
     fn statement() -> Statement {
         Statement {
             access_key_id: "TWKEY".into(),
-            scope: Scope { warehouse: "lakehouse".into(), prefixes: vec!["b/ns/t/".into()], access: Access::ReadWrite },
+            scope: Scope {
+                warehouse: "lakehouse".into(),
+                prefixes: vec!["b/ns/t/".into()],
+                access: Access::ReadWrite,
+                table: uuid::Uuid::from_u128(7),
+            },
             expires_at_ms: NOW_MS + 1000,
         }
     }

@@ -11,7 +11,7 @@ use crate::{
     auth::Caller,
     db::{
         self,
-        tables::{Create, Kind, NewTable, Settled, TableRow},
+        tables::{Create, Except, Kind, NewTable, Settled, TableRow},
     },
     iceberg::{
         commit::Commit,
@@ -35,6 +35,7 @@ pub enum Created {
 /// A table that exists in an answer only, until a commit completes it.
 pub struct Staged {
     pub location: String,
+    pub uuid: Uuid,
     pub json: Bytes,
 }
 
@@ -73,8 +74,8 @@ pub async fn create(
         let metadata = request.metadata(&place, uuid, now_ms())?;
         location::check(&warehouse.location, None, &metadata)?;
         if request.stage_create {
-            if !db::tables::location_taken(&app.db, &place, None).await.map_err(Error::read)? {
-                return Ok(Created::Staged(Staged { location: place, json: metadata.to_json().into() }));
+            if !db::tables::location_taken(&app.db, &place, Except::Nobody).await.map_err(Error::read)? {
+                return Ok(Created::Staged(Staged { location: place, uuid, json: metadata.to_json().into() }));
             }
         } else {
             match store(app, warehouse, &ident, metadata).await? {

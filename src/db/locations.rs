@@ -38,21 +38,44 @@ pub fn check_len(location: &str) -> Result<(), sqlx::Error> {
     Err(sqlx::Error::InvalidArgument(format!("a location has more than {LOCATION_BYTES_MAX} bytes")))
 }
 
+/// The keys next to one, up and down; those that are left out collide with none that are not.
+macro_rules! neighbours {
+    ($but:literal) => {
+        concat!(
+            "select (select location_key from tables where location_key <= $1 and ",
+            $but,
+            " <> $2 order by location_key desc limit 1),
+                    (select location_key from tables where location_key >= $1 and ",
+            $but,
+            " <> $2 order by location_key limit 1)"
+        )
+    };
+}
+const NEIGHBOURS_BUT_ROW: &str = neighbours!("id");
+const NEIGHBOURS_BUT_TABLE: &str = neighbours!("uuid");
+
+/// Whose locations do not count.
+#[derive(Debug, Clone, Copy)]
+pub enum Except {
+    Nobody,
+    /// The row with this id.
+    Row(Uuid),
+    /// Tables whose metadata has this uuid.
+    Table(Uuid),
+}
+
 /// Whether a table other than `except` has a location equal to, above or below that of `key`.
 pub async fn taken<'e, S: SqliteExecutor<'e>, P: PgExecutor<'e>>(
     on: Arms<S, P>,
     key: &str,
-    except: Option<Uuid>,
+    except: Except,
 ) -> Result<bool, sqlx::Error> {
-    let neighbours: Option<(Option<String>, Option<String>)> = on
-        .optional(
-            "select (select location_key from tables where location_key <= $1 and id <> $2
-                     order by location_key desc limit 1),
-                    (select location_key from tables where location_key >= $1 and id <> $2
-                     order by location_key limit 1)",
-            &values![key, except.unwrap_or(Uuid::nil())],
-        )
-        .await?;
+    let (text, except) = match except {
+        Except::Nobody => (NEIGHBOURS_BUT_ROW, Uuid::nil()),
+        Except::Row(id) => (NEIGHBOURS_BUT_ROW, id),
+        Except::Table(uuid) => (NEIGHBOURS_BUT_TABLE, uuid),
+    };
+    let neighbours: Option<(Option<String>, Option<String>)> = on.optional(text, &values![key, except]).await?;
     let (above, below) = neighbours.unwrap_or_default();
     Ok(above.is_some_and(|above| key.starts_with(&above)) || below.is_some_and(|below| below.starts_with(key)))
 }

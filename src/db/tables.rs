@@ -8,7 +8,7 @@ pub(in crate::db) mod history;
 pub(in crate::db) mod occupy;
 
 pub use history::{
-    HistoryRow, Settled, Swap, Swapped, forget_history, history, is_recorded, settle, settle_create, swap,
+    HistoryRow, Named, Settled, Swap, Swapped, forget_history, history, is_recorded, named, settle, settle_create, swap,
 };
 pub use occupy::{Create, NewTable, Rename, create, drop, rename};
 
@@ -159,11 +159,11 @@ pub async fn list(
 ///
 /// # Errors
 /// `sqlx::Error::InvalidArgument` for more than [`LOCATION_BYTES_MAX`] bytes.
-pub async fn location_taken(db: &Db, location: &str, except: Option<Uuid>) -> Result<bool, sqlx::Error> {
+pub async fn location_taken(db: &Db, location: &str, except: Except) -> Result<bool, sqlx::Error> {
     locations::taken(db.read(), &locations::key(location)?, except).await
 }
 
-pub use locations::LOCATION_BYTES_MAX;
+pub use locations::{Except, LOCATION_BYTES_MAX};
 
 /// Who holds a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -76,7 +76,7 @@ struct Purge<'a> {
 impl Purge<'_> {
     /// Looked at before every batch: a table may be made in, above or below the folder while this runs.
     async fn check_folder(&self) -> Result<(), Error> {
-        let taken = db::tables::location_taken(&self.app.db, &self.order.location, None).await?;
+        let taken = db::tables::location_taken(&self.app.db, &self.order.location, db::tables::Except::Nobody).await?;
         if taken { Err(Error::FolderTaken) } else { Ok(()) }
     }
 

@@ -17,6 +17,7 @@ mod tables;
 mod tokens;
 
 pub use openapi::openapi;
+pub use tokens::PATH as TOKENS_PATH;
 
 use crate::{
     app::{App, now_ms},

@@ -3,7 +3,7 @@
 //! One table lists what is served. The router, the `endpoints` of `/v1/config` and the OpenAPI document are made from
 //! it, so they cannot disagree.
 
-use super::path;
+use super::{path, tokens};
 use crate::{
     catalog::{self, Result},
     iceberg::ident::{Namespace, TableIdent},
@@ -98,9 +98,7 @@ const CREDENTIALS_PATH: &str = "/v1/{prefix}/namespaces/{namespace}/tables/{tabl
 /// Everything that is served.
 pub static ENDPOINTS: &[Endpoint] = &[
     endpoint("getConfig", Method::GET, "/v1/config", "Settings a client starts with", |_| Ok(Operation::GetConfig)),
-    endpoint("getToken", Method::POST, "/v1/oauth/tokens", "Get or refresh a bearer token", |_| {
-        Ok(Operation::GetToken)
-    }),
+    endpoint("getToken", Method::POST, tokens::PATH, "Get or refresh a bearer token", |_| Ok(Operation::GetToken)),
     endpoint("listNamespaces", Method::GET, NAMESPACES_PATH, "List the direct children of a namespace", |_| {
         Ok(Operation::On(Named::ListNamespaces))
     }),

@@ -32,6 +32,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
+use uuid::Uuid;
 
 /// Smaller metadata is not worth compressing. Bytes.
 const GZIP_BYTES_MIN: usize = 16 << 10;
@@ -86,11 +87,11 @@ pub async fn create_table(
     let request = off_thread(body.len(), move || CreateTable::parse(&body)).await??;
     let ident = TableIdent::new(namespace.clone(), request.name.clone())?;
     let created = create::create(app, caller, warehouse, namespace, request).await?;
-    let location = match &created {
-        Created::Stored(table) => &table.row.location,
-        Created::Staged(staged) => &staged.location,
+    let place = match &created {
+        Created::Stored(table) => (table.row.location.as_str(), table.row.uuid),
+        Created::Staged(staged) => (staged.location.as_str(), staged.uuid),
     };
-    let config = storage_config(app, caller, warehouse, &ident, location, headers);
+    let config = storage_config(app, caller, warehouse, &ident, place, headers);
     let mut response = match &created {
         Created::Stored(table) => {
             LoadResult::new(Some(&table.document.location), Some(&config)).around(table.document.json.clone())
@@ -115,7 +116,7 @@ pub async fn load_table(
 ) -> Result<Response> {
     let snapshots = snapshots(query)?;
     let table = tables::load(app, caller, warehouse, ident).await?;
-    let config = storage_config(app, caller, warehouse, ident, &table.row.location, headers);
+    let config = storage_config(app, caller, warehouse, ident, (&table.row.location, table.row.uuid), headers);
     let document = &table.document;
     // A client that keeps its copy also keeps its keys: answers with keys are never "not modified".
     let has_keys = config.credential().is_some();
@@ -190,11 +191,11 @@ fn storage_config(
     caller: &Caller,
     warehouse: &Warehouse,
     ident: &TableIdent,
-    location: &str,
+    (location, table): (&str, Uuid),
     headers: &HeaderMap,
 ) -> StorageConfig {
     if wants_keys(headers) {
-        let vended = credentials::vend(app, caller, warehouse, location);
+        let vended = credentials::vend(app, caller, warehouse, location, table);
         StorageConfig::with_keys(app, warehouse, ident, vended)
     } else {
         StorageConfig::without_keys(app)

@@ -17,8 +17,12 @@ use http::{HeaderMap, HeaderValue, StatusCode, header};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
 
-/// Forms are small. Bytes.
-const FORM_BYTES_MAX: usize = 64 << 10;
+/// Where tokens are asked for. Anyone may post here and take long over it, so these requests take no place among those
+/// at work: only their small forms are waited for, and issuing takes next to nothing.
+pub const PATH: &str = "/v1/oauth/tokens";
+
+/// Forms are small, and anyone may send one. Bytes.
+const FORM_BYTES_MAX: usize = 16 << 10;
 
 const ACCESS_TOKEN_TYPE: &str = "urn:ietf:params:oauth:token-type:access_token";
 const JWT_TYPE: &str = "urn:ietf:params:oauth:token-type:jwt";

@@ -4,7 +4,10 @@ use super::{
     error::{Error, Result},
     sigv4::{Authorization, ChunkSigner, Payload, Request, SERVICE_S3, SigningKey},
 };
-use crate::auth::{self, Auth, Caller, SigningIdentity, Unauthenticated};
+use crate::{
+    auth::{self, Auth, Caller, SigningIdentity, Unauthenticated},
+    db::tables::Named,
+};
 use http::request::Parts;
 use secrecy::ExposeSecret;
 
@@ -47,6 +50,20 @@ impl Credentials {
     }
 }
 
+impl Credentials {
+    /// What a living table makes of an object.
+    ///
+    /// # Errors
+    /// `Error::Credentials` when that cannot be looked up.
+    pub(super) async fn metadata_named(&self, bucket: &str, key: &str) -> Result<Option<Named>> {
+        match self {
+            Credentials::Auth(auth) => auth.metadata_named(bucket, key).await.map_err(Error::Credentials),
+            #[cfg(test)]
+            Credentials::Fixed { .. } => Ok(None),
+        }
+    }
+}
+
 /// A request whose signature was checked.
 pub struct Authenticated {
     pub caller: Caller,
@@ -77,6 +94,7 @@ pub async fn authenticate(
     let identity = identity.map_err(|error| match error {
         auth::Error::Unauthenticated(Unauthenticated::Invalid) => Error::InvalidAccessKeyId(access_key_id.clone()),
         auth::Error::Unauthenticated(Unauthenticated::Expired) => Error::ExpiredToken,
+        auth::Error::Unauthenticated(Unauthenticated::Outlived) => Error::AccessDenied,
         fault @ auth::Error::Database(_) => Error::Credentials(fault),
     })?;
     let scope = &authorization.scope;

@@ -159,7 +159,10 @@ fn entries(request: &xml::Element) -> Result<Vec<Entry>> {
 /// Deletes all that may be deleted: unconditional ones in one durable step, then the others one by one.
 async fn delete_entries(call: &mut Call<'_>, bucket: &BucketName, entries: &[Entry]) -> Result<Vec<Outcome>> {
     let subject = Subject { bucket: bucket.as_str(), condition: "If-Match", ..Subject::default() };
-    let keys: Vec<Result<ObjectKey>> = entries.iter().map(|entry| allowed_key(call, bucket, entry)).collect();
+    let mut keys = Vec::with_capacity(entries.len());
+    for entry in entries {
+        keys.push(allowed_key(call, bucket, entry).await);
+    }
     // A caller who may delete nothing here learns nothing about the bucket.
     if keys.iter().all(|key| matches!(key, Err(Error::AccessDenied))) {
         return Err(Error::AccessDenied);
@@ -186,9 +189,10 @@ async fn delete_entries(call: &mut Call<'_>, bucket: &BucketName, entries: &[Ent
     Ok(outcomes)
 }
 
-fn allowed_key(call: &Call<'_>, bucket: &BucketName, entry: &Entry) -> Result<ObjectKey> {
+async fn allowed_key(call: &mut Call<'_>, bucket: &BucketName, entry: &Entry) -> Result<ObjectKey> {
     let key = operation::object_key(&entry.name)?;
     call.require(Action::DeleteObject, Resource::Object { bucket: bucket.as_str(), key: key.as_str() })?;
+    call.spare_metadata(Action::DeleteObject, bucket.as_str(), key.as_str()).await?;
     match &entry.version_id {
         Some(version_id) if version_id != "null" => {
             Err(Error::NoSuchVersion { key: entry.name.clone(), version_id: version_id.clone() })

@@ -13,6 +13,9 @@ use std::borrow::Cow;
 pub enum Error {
     #[error("access denied")]
     AccessDenied,
+    /// A vended key would overwrite or delete a metadata file that a table stands on.
+    #[error("a table stands on this metadata file")]
+    MetadataInUse,
     #[error("access control lists are not kept")]
     AccessControlListNotSupported,
     #[error("signature refused: {0}")]
@@ -131,6 +134,11 @@ impl Error {
         let plain = |status, code, message: &'static str| answer(status, code, message, Vec::new());
         match self {
             Error::AccessDenied => plain(S::FORBIDDEN, "AccessDenied", "Access Denied."),
+            Error::MetadataInUse => plain(
+                S::FORBIDDEN,
+                "AccessDenied",
+                "A table stands on this metadata file: only its catalog changes it.",
+            ),
             Error::AccessControlListNotSupported => {
                 plain(S::BAD_REQUEST, "AccessControlListNotSupported", "The bucket does not allow ACLs.")
             }

@@ -14,27 +14,18 @@ use crate::{
     app::now_ms,
     auth::{
         Caller,
-        grants::{Action, Resource},
+        grants::{Action, Authority, Resource},
     },
+    db::tables::Named,
     store::Store,
     telemetry::{Chain, RequestId},
 };
 use bytes::Bytes;
-use http::{HeaderName, HeaderValue, Request, Response, Version, header, request::Parts};
-use http_body::{Body, Frame, SizeHint};
+use http::{HeaderName, HeaderValue, Request, Response, header, request::Parts};
+use http_body::Body;
 use http_body_util::{BodyExt, combinators::UnsyncBoxBody};
-use std::{
-    pin::Pin,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    task::{Context, Poll},
-    time::Duration,
-};
+use std::sync::Arc;
 
-/// How long the rest of a refused request's body is read before its connection is given up.
-const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-amz-request-id");
 
 /// Bounds of single requests.
@@ -44,13 +35,11 @@ pub struct Limits {
     pub object_bytes_max: u64,
     /// XML document of a request. Bytes.
     pub document_bytes_max: u64,
-    /// What is read and dropped of a body nobody wants, to keep its connection. Bytes.
-    pub drain_bytes_max: u64,
 }
 
 impl Default for Limits {
     fn default() -> Limits {
-        Limits { object_bytes_max: 5 << 30, document_bytes_max: 8 << 20, drain_bytes_max: 256 << 10 }
+        Limits { object_bytes_max: 5 << 30, document_bytes_max: 8 << 20 }
     }
 }
 
@@ -87,36 +76,6 @@ pub(super) struct Call<'a> {
     body: &'a mut Option<RawBody>,
 }
 
-/// A body that tells when it was read to its end.
-struct Watched<B> {
-    body: Pin<Box<B>>,
-    ended: Arc<AtomicBool>,
-}
-
-impl<B: Body<Data = Bytes>> Body for Watched<B> {
-    type Data = Bytes;
-    type Error = Unreadable;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Unreadable>>> {
-        let polled = self.body.as_mut().poll_frame(context).map_err(|_| Unreadable);
-        if matches!(polled, Poll::Ready(None)) || self.body.is_end_stream() {
-            self.ended.store(true, Ordering::Relaxed);
-        }
-        polled
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
-}
-
 impl Front {
     /// Answers one request. Never fails: what goes wrong is an answer too.
     pub async fn handle<B>(&self, request: Request<B>) -> Response<S3Body>
@@ -124,8 +83,7 @@ impl Front {
         B: Body<Data = Bytes> + Send + 'static,
     {
         let (parts, body) = request.into_parts();
-        let ended = Arc::new(AtomicBool::new(false));
-        let mut body = Some(Watched { body: Box::pin(body), ended: ended.clone() }.boxed_unsync());
+        let mut body = Some(body.map_err(|_| Unreadable).boxed_unsync());
         let mut answered = Answered {
             operation: "Unknown",
             principal: None,
@@ -136,14 +94,7 @@ impl Front {
         };
         let result = self.answer(&parts, &mut body, &mut answered).await;
         let mut response = result.unwrap_or_else(|error| self.refuse(&error, &parts, &mut answered));
-        let reusable = match body.take() {
-            Some(body) => drain(body, &parts, self.limits.drain_bytes_max).await,
-            None => ended.load(Ordering::Relaxed),
-        };
         let out = response.headers_mut();
-        if !reusable && parts.version <= Version::HTTP_11 {
-            out.insert(header::CONNECTION, HeaderValue::from_static("close"));
-        }
         headers::put(out, REQUEST_ID, &answered.request_id);
         out.insert(header::SERVER, HeaderValue::from_static("Tidewater"));
         answered.bytes_out = response.body().length();
@@ -177,7 +128,7 @@ impl Front {
             signer: Some(authenticated.signer),
             body,
         };
-        call.authorise(&operation)?;
+        call.authorise(&operation).await?;
         if call.payload.is_chunked() && !headers::takes_chunks(&operation) {
             return Err(Error::invalid_request("The value of x-amz-content-sha256 header is invalid."));
         }
@@ -212,11 +163,29 @@ impl Front {
 
 impl Call<'_> {
     /// Whether the caller may do `operation` at all; what its document or headers name besides is checked there.
-    fn authorise(&self, operation: &Operation) -> Result<()> {
+    async fn authorise(&mut self, operation: &Operation) -> Result<()> {
         self.check_owner("x-amz-expected-bucket-owner")?;
-        match required(operation) {
-            Some((action, resource)) => self.require(action, resource),
-            None => Ok(()),
+        let Some((action, resource)) = required(operation) else { return Ok(()) };
+        self.require(action, resource)?;
+        match resource {
+            Resource::Object { bucket, key } => self.spare_metadata(action, bucket, key).await,
+            Resource::Server | Resource::Bucket(_) => Ok(()),
+        }
+    }
+
+    /// Keeps the holder of a table's key from breaking the table: files that its history names are never overwritten,
+    /// the current one not deleted either.
+    ///
+    /// # Errors
+    /// `Error::MetadataInUse`; `Error::Credentials` when that cannot be looked up.
+    pub async fn spare_metadata(&mut self, action: Action, bucket: &str, key: &str) -> Result<()> {
+        let writes = matches!(action, Action::PutObject | Action::DeleteObject);
+        if !writes || self.caller.authority == Authority::Full {
+            return Ok(());
+        }
+        match (self.front.credentials.metadata_named(bucket, key).await?, action) {
+            (None, _) | (Some(Named::Earlier), Action::DeleteObject) => Ok(()),
+            (Some(Named::Current | Named::Earlier), _) => Err(Error::MetadataInUse),
         }
     }
 
@@ -352,30 +321,6 @@ async fn dispatch(call: &mut Call<'_>, operation: Operation) -> Result<Response<
             multipart::list_parts(call, &object, &upload_id, &page).await
         }
     }
-}
-
-/// Reads and drops what is left of a body, within bounds; whether the connection can carry another request.
-///
-/// A client that waits for `100 Continue` has sent nothing and must not be told to.
-async fn drain(mut body: RawBody, parts: &Parts, bytes_max: u64) -> bool {
-    if body.is_end_stream() {
-        return true;
-    }
-    if parts.headers.contains_key(header::EXPECT) || body.size_hint().lower() > bytes_max {
-        return false;
-    }
-    let read_to_end = async {
-        let mut read = 0u64;
-        while let Some(frame) = body.frame().await {
-            let Ok(frame) = frame else { return false };
-            read += frame.data_ref().map_or(0, |data| data.len() as u64);
-            if read > bytes_max {
-                return false;
-            }
-        }
-        true
-    };
-    tokio::time::timeout(DRAIN_TIMEOUT, read_to_end).await.unwrap_or(false)
 }
 
 /// The id the server logs this request under; without a server around, one like S3's.

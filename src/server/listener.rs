@@ -6,12 +6,13 @@
 use super::{
     Error,
     health::HEALTH,
+    linger::{self, Lingering},
     observe::{self, Observation, ObservedBody},
     shape::Shape,
 };
 use crate::{
     config::Settings,
-    s3,
+    rest, s3,
     telemetry::{self, Chain, metrics::Present},
 };
 use axum::{Router, body::Body};
@@ -119,8 +120,17 @@ impl Service {
         }
     }
 
+    /// Whether a request to `path` takes a place among those at work. Probes are answered however busy the server is;
+    /// of requests for a token, which anyone may send, little but the arrival of their forms takes time.
+    fn counts(&self, path: &str) -> bool {
+        match self {
+            Service::Catalog(_) => !path.starts_with(HEALTH) && path != rest::TOKENS_PATH,
+            Service::S3(_) | Service::Metrics(_) => true,
+        }
+    }
+
     /// Answers one request; what goes wrong is an answer too.
-    pub async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
+    pub async fn answer(&self, request: Request<Lingering>) -> Response<Body> {
         match self {
             Service::Catalog(router) | Service::Metrics(router) => {
                 router.clone().call(request.map(Body::new)).await.unwrap_or_else(|never| match never {})
@@ -264,18 +274,17 @@ impl Shared {
             let refusal = shape.head_too_large(observation.request_id());
             return observation.answered(refusal, None);
         }
-        // Probes are answered however busy the server is.
-        let permit = if request.uri().path().starts_with(HEALTH) {
-            None
-        } else {
-            Arc::clone(&self.requests).acquire_owned().await.ok()
+        let permit = match self.service.counts(request.uri().path()) {
+            true => Arc::clone(&self.requests).acquire_owned().await.ok(),
+            false => None,
         };
-        let answer = self.service.answer(observation.mark(request));
-        let answer = AssertUnwindSafe(answer).catch_unwind().instrument(observation.span()).await;
-        let response = answer.unwrap_or_else(|_| {
+        let (request, unread) = linger::watch(observation.mark(request));
+        let answer = AssertUnwindSafe(self.service.answer(request)).catch_unwind();
+        let mut response = answer.instrument(observation.span()).await.unwrap_or_else(|_| {
             telemetry::metrics::record_panic(self.name);
             shape.internal_error(observation.request_id())
         });
+        unread.mark(response.headers_mut());
         observation.answered(response, permit)
     }
 }

@@ -5,6 +5,7 @@
 //! database. Everything acknowledged is on disk already: a stop that does not come this far loses nothing.
 
 mod health;
+pub(crate) mod linger;
 mod listener;
 mod metrics;
 mod observe;

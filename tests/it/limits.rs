@@ -3,9 +3,13 @@
 use crate::{
     catalog::Catalog,
     database::Database,
-    server::{Server, Setup},
+    server::{Server, Setup, until},
 };
 use serde_json::json;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
 
 on_both_databases! {
     commit_of_50_mib_works,
@@ -55,4 +59,57 @@ async fn header_beyond_the_bound_is_refused_and_the_server_lives() {
         assert!(matches!(answer.status().as_u16(), 400 | 413 | 431), "{answer:?}");
     }
     catalog.get("/v1/namespaces").await.ok();
+}
+
+/// Sends the head of a request and leaves its body open.
+async fn open_request(address: std::net::SocketAddr, line: &str) -> TcpStream {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let head = format!("{line} HTTP/1.1\r\nhost: {address}\r\ncontent-length: 100\r\n\r\n");
+    stream.write_all(head.as_bytes()).await.unwrap();
+    stream
+}
+
+#[tokio::test]
+async fn strangers_with_unfinished_bodies_keep_nobody_out() {
+    const STRANGERS: usize = 8;
+    let server = Setup::on(Database::Sqlite).await.flag("requests-max", 2).start().await;
+    let catalog = Catalog::login(&server).await;
+    let mut open = Vec::new();
+    for _ in 0..STRANGERS {
+        open.push(open_request(server.catalog_address(), "POST /v1/oauth/tokens").await);
+        open.push(open_request(server.catalog_address(), "POST /v1/namespaces").await);
+        open.push(open_request(server.catalog_address(), "POST /api/v1/keys").await);
+        open.push(open_request(server.s3_address(), "PUT /lakehouse-warehouse/k").await);
+    }
+    let waiting = "tidewater_requests_in_flight{listener=\"catalog\"}";
+    until(async || metric(&server, waiting).await >= STRANGERS as f64).await;
+    catalog.get("/v1/namespaces").await.ok();
+    Catalog::login(&server).await.get("/v1/namespaces").await.ok();
+    let root = crate::s3::S3::root(&server);
+    assert_eq!(root.put("lakehouse-warehouse", "k", "bytes").await.status, 200);
+    assert!(metric(&server, waiting).await >= STRANGERS as f64, "answered only once the strangers were gone");
+    drop(open);
+}
+
+async fn metric(server: &Server, name: &str) -> f64 {
+    let text = reqwest::get(format!("{}/metrics", server.metrics_url())).await.unwrap().text().await.unwrap();
+    let value = text.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default().trim();
+    value.parse().unwrap_or_default()
+}
+
+#[tokio::test]
+async fn a_client_refused_amid_a_large_body_gets_its_answer() {
+    const BYTES: usize = 32 << 20;
+    let server = Server::start(Database::Sqlite).await;
+    let address = server.catalog_address();
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let head = format!(
+        "POST /v1/namespaces/ns/tables/t HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer expired\r\n\
+         content-length: {BYTES}\r\n\r\n"
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    stream.write_all(&vec![b' '; BYTES]).await.unwrap();
+    let mut answer = vec![0; "HTTP/1.1 401".len()];
+    stream.read_exact(&mut answer).await.unwrap();
+    assert_eq!(String::from_utf8_lossy(&answer), "HTTP/1.1 401");
 }

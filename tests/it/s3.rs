@@ -4,8 +4,10 @@ use crate::{
     catalog::{Answer, send},
     server::{ROOT_ID, ROOT_SECRET, Server},
 };
+use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
+use md5::{Digest, Md5};
 use reqwest::Method;
 use tidewater::{
     app::now_ms,
@@ -120,6 +122,12 @@ impl S3 {
     }
     pub async fn delete(&self, bucket: &str, key: &str) -> Answer {
         self.send(Method::DELETE, &format!("/{bucket}/{key}"), &[], &[], Bytes::new()).await
+    }
+    pub async fn delete_many(&self, bucket: &str, keys: &[&str]) -> Answer {
+        let objects: String = keys.iter().map(|key| format!("<Object><Key>{key}</Key></Object>")).collect();
+        let document = format!("<Delete>{objects}</Delete>");
+        let md5 = BASE64.encode(Md5::digest(document.as_bytes()));
+        self.send(Method::POST, &format!("/{bucket}"), &[("delete", "")], &[("content-md5", &md5)], document).await
     }
     /// The XML of one page of ListObjectsV2.
     pub async fn list(&self, bucket: &str, prefix: &str) -> Answer {

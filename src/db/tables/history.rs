@@ -87,7 +87,7 @@ impl Change for Move {
     async fn apply(&self, tx: &mut Tx<'_>) -> Result<Moved, sqlx::Error> {
         if self.moves_location {
             locations::lock(tx, &self.location_key).await?;
-            if locations::taken(tx.on(), &self.location_key, Some(self.id)).await? {
+            if locations::taken(tx.on(), &self.location_key, locations::Except::Row(self.id)).await? {
                 return Ok(Moved::LocationTaken);
             }
         }
@@ -281,6 +281,30 @@ pub async fn is_recorded(db: &Db, metadata_location: &str) -> Result<bool, sqlx:
         )
         .await?;
     Ok(found.is_some())
+}
+
+/// What a metadata file is to the table that lives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Named {
+    /// The table is what this file says.
+    Current,
+    /// The table was.
+    Earlier,
+}
+
+/// Whether a table that was not dropped names this file, or ever did.
+pub async fn named(db: &Db, metadata_location: &str) -> Result<Option<Named>, sqlx::Error> {
+    let current: Option<(i64,)> = db
+        .read()
+        .optional(
+            "select cast(case when tables.metadata_location = $1 then 1 else 0 end as bigint) as is_current
+             from table_commits join tables on tables.id = table_commits.table_id
+             where table_commits.metadata_location = $1
+             order by is_current desc limit 1",
+            &values![metadata_location],
+        )
+        .await?;
+    Ok(current.map(|(current,)| if current == 1 { Named::Current } else { Named::Earlier }))
 }
 
 /// Oldest first; also of a dropped table until it is forgotten.

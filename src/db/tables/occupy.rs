@@ -83,7 +83,7 @@ impl Change for CreateTable {
 
     async fn apply(&self, tx: &mut Tx<'_>) -> Result<Option<Create>, sqlx::Error> {
         locations::lock(tx, &self.location_key).await?;
-        if locations::taken(tx.on(), &self.location_key, None).await? {
+        if locations::taken(tx.on(), &self.location_key, locations::Except::Nobody).await? {
             return Ok(Some(self.refused(tx).await?.unwrap_or(Create::LocationTaken)));
         }
         match self.insert(tx).await? {

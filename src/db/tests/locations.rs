@@ -1,7 +1,7 @@
 use super::{create, fresh_file, make_namespace, new_table_at, warehouse_with_namespace};
 use crate::db::{
     Db, locations,
-    tables::{self, Create, Kind, LOCATION_BYTES_MAX, Swap, Swapped, TableRow},
+    tables::{self, Create, Except, Kind, LOCATION_BYTES_MAX, Swap, Swapped, TableRow},
     testing::on_both,
 };
 use uuid::Uuid;
@@ -40,8 +40,8 @@ async fn equal_and_nested_locations_are_taken(db: Db) {
         "s3://lake",
     ] {
         assert_eq!(claim(&db, warehouse, taken).await, Create::LocationTaken, "{taken}");
-        assert!(tables::location_taken(&db, taken, None).await.unwrap(), "{taken}");
-        assert!(!tables::location_taken(&db, taken, Some(row.id)).await.unwrap(), "{taken}: its own");
+        assert!(tables::location_taken(&db, taken, Except::Nobody).await.unwrap(), "{taken}");
+        assert!(!tables::location_taken(&db, taken, Except::Row(row.id)).await.unwrap(), "{taken}: its own");
     }
     for free in [
         "s3://lake/a/bc",
@@ -54,7 +54,7 @@ async fn equal_and_nested_locations_are_taken(db: Db) {
         "gs://lake/a/b",
         "s3://lake/a/%62",
     ] {
-        assert!(!tables::location_taken(&db, free, None).await.unwrap(), "{free}");
+        assert!(!tables::location_taken(&db, free, Except::Nobody).await.unwrap(), "{free}");
         claimed(&db, warehouse, free).await;
     }
 }

@@ -48,7 +48,7 @@ impl World {
     /// Whose caller reaches one prefix of the bucket only.
     async fn scoped(prefix: &str, access: Access) -> World {
         let prefixes = vec![format!("{BUCKET}/{prefix}")];
-        let scope = Scope { warehouse: "lakehouse".to_owned(), prefixes, access };
+        let scope = Scope { warehouse: "lakehouse".to_owned(), prefixes, access, table: uuid::Uuid::nil() };
         World::with(Authority::Scoped(Arc::new(scope)), Limits::default()).await
     }
 
