@@ -304,10 +304,9 @@ fn check_shape(place: &str, ours: &Value, theirs: &Value, optional: &[&str]) {
             check_shape("", value, theirs.values().next().unwrap_or(value), optional);
         }
     }
-    if let (Some(ours), Some(theirs)) = (ours.as_array(), theirs.as_array()) {
-        if let (Some(ours), Some(theirs)) = (ours.first(), theirs.first()) {
-            check_shape(place, ours, theirs, optional);
-        }
+    let first = |value: &Value| value.as_array().and_then(|list| list.first().cloned());
+    if let (Some(ours), Some(theirs)) = (first(ours), first(theirs)) {
+        check_shape(place, &ours, &theirs, optional);
     }
 }
 
