@@ -15,7 +15,7 @@ PASSED = 148
 # These replace a table by one in another place, and write there before they say so: keys vended for the table as it was
 # do not reach. With vended keys they are left out.
 MOVING = {"testCompleteReplaceTransaction", "testCompleteCreateOrReplaceTransactionReplace"}
-# Skipped by the kit itself: a slash in a name, namespaces without a level, and a client's setting that it never makes.
+# Skipped by the kit itself: slashes in names, namespaces without a level, and a setting it cannot make for one test.
 SKIPPED = {
     "Tables.testNamespaceWithSlash()",
     "Tables.testTableNameWithSlash()",
