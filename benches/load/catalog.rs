@@ -35,7 +35,7 @@ pub fn expect_success(answer: std::io::Result<crate::http::Answer>) -> Result<u6
 }
 
 /// Commits a property to one table, each time another value.
-struct Committer<'a> {
+pub struct Committer<'a> {
     target: &'a Target,
     connection: Connection,
     path: String,
@@ -122,7 +122,7 @@ pub fn commit_many_tables(target: &Target, seconds: f64, clients: &[usize]) -> V
         .collect()
 }
 
-fn committer<'a>(target: &'a Target, path: &str, client: usize) -> Committer<'a> {
+pub fn committer<'a>(target: &'a Target, path: &str, client: usize) -> Committer<'a> {
     let connection = Connection::open(target.catalog).expect("a connection");
     Committer { target, connection, path: path.to_owned(), client, count: 0 }
 }

@@ -6,6 +6,7 @@
 
 mod catalog;
 mod floor;
+mod history;
 mod http;
 mod measure;
 mod objects;
@@ -112,6 +113,12 @@ fn measure_catalog(arguments: &Arguments, target: &Target, folder: &Path, report
         report.figures.extend(note(catalog::commit_many_tables(target, seconds, &[8, 16, 64])));
         let floor = |clients| floor::synced_appends(folder, "two synced writes of 4 KiB", seconds, 4096, 2, clients);
         report.floor.extend(note(vec![floor(1), floor(8)]));
+    }
+    if arguments.wants("history") {
+        let bytes = history::prepare(target);
+        report.figures.extend(note(history::load_table(target, seconds, ONE_AND_MANY)));
+        report.floor.extend(note(stack::answers(target, "HTTP layers, history's bytes", bytes, seconds, ONE_AND_MANY)));
+        report.figures.extend(note(vec![history::commit(target, seconds)]));
     }
     if arguments.wants("createTable") {
         report.figures.extend(note(catalog::create_table(target, seconds, FEW)));

@@ -21,10 +21,16 @@ const FILES_FOLDER: &str = "files";
 /// A share of the disk, 1 in this many bytes, that writes leave free.
 const RESERVE_SHARE: u64 = 50;
 
+/// Holds room that nobody else can take: others write to the disk too, and a deletion has to be written down.
+const BALLAST_FILE: &str = "ballast";
+const BALLAST_BYTES: u64 = 4 << 20;
+
 /// The store's folder as a set of files. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct Disk {
     files: Arc<Path>,
+    ballast: Arc<Ballast>,
+    /// 0: no room is kept, by no means.
     reserve_bytes: u64,
     health: Arc<Health>,
     faults: Option<Arc<Faults>>,
@@ -56,6 +62,44 @@ impl FileName {
     }
 }
 
+struct Ballast {
+    file: PathBuf,
+    held: Mutex<bool>,
+}
+
+impl Ballast {
+    /// Takes the room again once there is enough.
+    fn take(&self) {
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        if *held {
+            return;
+        }
+        match self.allocate() {
+            Ok(()) => *held = true,
+            Err(error) => {
+                tracing::warn!(%error, "no room can be held for deletions on a full disk");
+                // Part of it is of no use.
+                let _ = fs::remove_file(&self.file);
+            }
+        }
+    }
+
+    fn allocate(&self) -> io::Result<()> {
+        use rustix::fs::{FallocateFlags, fallocate};
+        let file = File::options().write(true).create(true).truncate(false).open(&self.file)?;
+        Ok(fallocate(&file, FallocateFlags::empty(), 0, BALLAST_BYTES)?)
+    }
+
+    fn give_up(&self) -> bool {
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let dropped = std::mem::take(&mut *held) && fs::remove_file(&self.file).is_ok();
+        if dropped {
+            tracing::error!("the disk is full to the last byte: the room held for deletions is given up");
+        }
+        dropped
+    }
+}
+
 impl Disk {
     /// Makes the folders where they are missing. Blocking.
     pub fn open(root: &Path, reserve_bytes: u64, health: Arc<Health>, faults: Option<Arc<Faults>>) -> io::Result<Self> {
@@ -68,7 +112,16 @@ impl Disk {
             File::open(&files)?.sync_all()?;
             File::open(root)?.sync_all()?;
         }
-        Ok(Self { files: files.into(), reserve_bytes, health, faults })
+        let ballast = Arc::new(Ballast { file: root.join(BALLAST_FILE), held: Mutex::new(false) });
+        if reserve_bytes > 0 {
+            ballast.take();
+        }
+        Ok(Self { files: files.into(), ballast, reserve_bytes, health, faults })
+    }
+
+    /// Makes a little room on a disk that is full to the last byte, for what frees more. Answers whether it did.
+    pub fn drop_ballast(&self) -> bool {
+        self.ballast.give_up()
     }
 
     /// # Errors
@@ -85,6 +138,7 @@ impl Disk {
         if free < reserve.saturating_add(bytes) {
             return Err(Error::Full);
         }
+        self.ballast.take();
         Ok(())
     }
 

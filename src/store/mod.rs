@@ -107,7 +107,7 @@ impl Store {
     /// `Error::NoSuchBucket`, `Error::BucketNotEmpty`.
     pub async fn delete_bucket(&self, bucket: &BucketName) -> Result<()> {
         let bucket = bucket.clone();
-        self.0.index.change(move |write| buckets::delete(write, &bucket)).await
+        self.free(move |write| buckets::delete(write, &bucket)).await
     }
 
     pub async fn bucket_exists(&self, bucket: &BucketName) -> Result<bool> {
@@ -184,7 +184,7 @@ impl Store {
     /// `Error::NoSuchBucket`; with a condition `Error::PreconditionFailed`, `Error::NoSuchKey`.
     pub async fn delete(&self, bucket: &BucketName, key: &ObjectKey, condition: Condition) -> Result<bool> {
         let address = Address::new(bucket, key);
-        self.0.index.change(move |write| objects::delete(write, &address, &condition)).await
+        self.free(move |write| objects::delete(write, &address, &condition)).await
     }
 
     /// Deletes many keys in one durable step; answers one result a key, in order.
@@ -195,10 +195,10 @@ impl Store {
         let bucket = bucket.clone();
         let delete_all = move |write: &mut index::Write<'_>| {
             buckets::require(write.index, &bucket)?;
-            let delete = |key| objects::delete(write, &Address { bucket: bucket.clone(), key }, &Condition::None);
-            keys.into_iter().map(delete).collect()
+            let delete = |key: &ObjectKey| objects::delete(write, &Address::new(&bucket, key), &Condition::None);
+            keys.iter().map(delete).collect()
         };
-        self.0.index.change(delete_all).await
+        self.free(delete_all).await
     }
 
     /// Copies within the store without reading the bytes through the caller; `headers` `None` keeps the source's. The
@@ -351,7 +351,26 @@ impl Store {
     /// `Error::NoSuchBucket`, `Error::NoSuchUpload`.
     pub async fn abort_upload(&self, bucket: &BucketName, key: &ObjectKey, upload_id: &str) -> Result<()> {
         let upload = upload_address(bucket, key, upload_id);
-        self.0.index.change(move |write| uploads::abort(write, &upload)).await
+        self.free(move |write| uploads::abort(write, &upload)).await
+    }
+
+    /// Runs a change that frees space, which works on a full disk too.
+    async fn free<T: Send + 'static>(
+        &self,
+        change: impl FnOnce(&mut index::Write<'_>) -> Result<T> + Clone + Send + 'static,
+    ) -> Result<T> {
+        match self.0.index.change(change.clone()).await {
+            Err(Error::Full) => {
+                let disk = self.0.disk.clone();
+                let dropped = tokio::task::spawn_blocking(move || disk.drop_ballast());
+                if dropped.await.is_ok_and(|dropped| dropped) {
+                    self.0.index.change(change).await
+                } else {
+                    Err(Error::Full)
+                }
+            }
+            outcome => outcome,
+        }
     }
 
     /// One bucket as an `object_store` for the catalog: same process, same durability.

@@ -206,6 +206,9 @@ impl CommitThread {
             Fate::Full => drop(group.adopted),
             Fate::Durable | Fate::Failed => group.adopted.into_iter().for_each(FreshFile::keep),
         }
+        if fate == Fate::Full {
+            self.shorten_log();
+        }
         if fate == Fate::Durable && !group.dead.is_empty() {
             self.reaper.bury(group.dead);
         }
@@ -239,6 +242,13 @@ impl CommitThread {
             Ok(()) => Fate::Durable,
             Err(_) if !index.is_autocommit() && index.execute_batch("rollback").is_err() => Fate::Failed,
             Err(fate) => fate,
+        }
+    }
+
+    /// Folds the log into the index, so that what its file has grown to is room again.
+    fn shorten_log(&self) {
+        if let Err(error) = self.connection.execute_batch("pragma wal_checkpoint(truncate)") {
+            tracing::warn!(%error, "the index's log could not be shortened on a full disk");
         }
     }
 
