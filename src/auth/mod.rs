@@ -13,7 +13,7 @@ mod places;
 pub mod root_key;
 mod vended;
 
-use crate::db::{Db, tables::Named};
+use crate::db::Db;
 use access_keys::{AccessKey, AccessKeys};
 use aws_lc_rs::{constant_time, digest};
 use bearer::{Bearers, Claims};
@@ -22,6 +22,7 @@ use secrecy::{ExposeSecret, SecretString};
 use std::{path::PathBuf, sync::Arc};
 use vended::{Statement, Vending};
 
+pub use crate::db::tables::Named;
 pub use access_keys::{FRESH_MS, NewKey};
 pub use bearer::LEEWAY_S;
 pub use master_key::MasterKey;

@@ -4,10 +4,7 @@ use super::{
     error::{Error, Result},
     sigv4::{Authorization, ChunkSigner, Payload, Request, SERVICE_S3, SigningKey},
 };
-use crate::{
-    auth::{self, Auth, Caller, SigningIdentity, Unauthenticated},
-    db::tables::Named,
-};
+use crate::auth::{self, Auth, Caller, Named, SigningIdentity, Unauthenticated};
 use http::request::Parts;
 use secrecy::ExposeSecret;
 

@@ -13,10 +13,9 @@ use super::{
 use crate::{
     app::now_ms,
     auth::{
-        Caller,
+        Caller, Named,
         grants::{Action, Authority, Resource},
     },
-    db::tables::Named,
     store::Store,
     telemetry::{Chain, RequestId},
 };
