@@ -1,6 +1,5 @@
 //! The `tidewater` program.
 
-use clap::Parser;
 use std::process::ExitCode;
 use tidewater::cli::Command;
 
@@ -8,5 +7,5 @@ use tidewater::cli::Command;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    Command::parse().run()
+    Command::read().run()
 }

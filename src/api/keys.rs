@@ -12,7 +12,7 @@ use crate::{
 use axum::{
     Json,
     body::Body,
-    extract::{Path, State},
+    extract::{Path, State, rejection::PathRejection},
     response::Response,
 };
 use http::{HeaderMap, StatusCode, header};
@@ -144,21 +144,33 @@ pub async fn list_keys(State(app): State<App>, headers: HeaderMap) -> Response {
     params(("access-key-id" = String, Path, description = "The key's id")),
     responses(
         (status = 204, description = "Deleted"),
+        (status = 400, body = ErrorResponse),
         (status = 401, body = ErrorResponse),
         (status = 404, body = ErrorResponse),
         (status = 409, body = ErrorResponse, description = "It is the root key"),
     )
 )]
-pub async fn delete_key(State(app): State<App>, headers: HeaderMap, Path(id): Path<String>) -> Response {
+pub async fn delete_key(
+    State(app): State<App>,
+    headers: HeaderMap,
+    id: Result<Path<String>, PathRejection>,
+) -> Response {
     let caller = match authenticate(&app, &headers).await {
         Ok(caller) => caller,
         Err(error) => return answered("deleteKey", None, Err::<(), _>(error)),
     };
-    let deleted = match app.auth.delete_key(&id).await {
-        Ok(auth::Delete::Done) => Ok(StatusCode::NO_CONTENT),
-        Ok(auth::Delete::Missing) => Err(Error::NoSuchKey(id)),
-        Ok(auth::Delete::Root) => Err(Error::RootKey),
-        Err(error) => Err(error.into()),
-    };
-    answered("deleteKey", Some(&caller), deleted)
+    answered("deleteKey", Some(&caller), delete(&app, id).await)
+}
+
+async fn delete(app: &App, id: Result<Path<String>, PathRejection>) -> Result<StatusCode, Error> {
+    let Path(id) = id.map_err(|_| Error::Invalid("the access key id in the path is not UTF-8".to_owned()))?;
+    // No key has such an id, and not every database can be asked for one.
+    if id.chars().any(char::is_control) {
+        return Err(Error::NoSuchKey(id));
+    }
+    match app.auth.delete_key(&id).await? {
+        auth::Delete::Done => Ok(StatusCode::NO_CONTENT),
+        auth::Delete::Missing => Err(Error::NoSuchKey(id)),
+        auth::Delete::Root => Err(Error::RootKey),
+    }
 }

@@ -34,7 +34,9 @@ pub fn split(location: &str) -> Option<(&str, &str)> {
 /// A location a client asked for, without its trailing slashes.
 ///
 /// # Errors
-/// `Error::Invalid` when it is not strictly inside `warehouse` or holds a segment no object can be addressed by.
+/// `Error::Invalid` when it is not strictly inside `warehouse`, or holds a segment no object can be addressed by or a
+/// character that clients do not take for part of a key: Java's S3 client cuts a location at `?` and `#`, others decode
+/// what follows a `%`.
 pub fn requested(location: &str, warehouse: &str) -> Result<String> {
     let location = location.trim_end_matches('/');
     if !location.starts_with("s3://") {
@@ -42,6 +44,11 @@ pub fn requested(location: &str, warehouse: &str) -> Result<String> {
     }
     if location == warehouse || !is_within(location, warehouse) {
         return Err(Error::Invalid(format!("location is not inside the warehouse's {warehouse}/: {location}")));
+    }
+    if let Some(odd) = location.chars().find(|c| matches!(c, '?' | '#' | '%') || c.is_control()) {
+        return Err(Error::Invalid(format!(
+            "location holds {odd:?}, which clients read as more than a key: {location}"
+        )));
     }
     let key = split(location).map(|(_, key)| key).unwrap_or_default();
     if key.len() > KEY_BYTES_MAX {
@@ -145,6 +152,12 @@ mod tests {
             ("s3://lake/wh/a//b", None),
             ("s3://lake/wh/./x", None),
             ("s3://lake/wh/a\nb", None),
+            ("s3://lake/wh/a\u{7f}b", None),
+            ("s3://lake/wh/a\u{85}b", None),
+            ("s3://lake/wh/a?b", None),
+            ("s3://lake/wh/a#b", None),
+            ("s3://lake/wh/a%20b", None),
+            ("s3://lake/wh/a b/+=:,ü", Some("s3://lake/wh/a b/+=:,ü")),
         ] {
             assert_eq!(requested(location, WAREHOUSE).ok().as_deref(), expected, "{location}");
         }
@@ -164,7 +177,7 @@ mod tests {
         let id = Uuid::parse_str("01890a5d-ac96-774b-bcce-b302099a8057").unwrap();
         let location = |levels: &[&str], name: &str, own| default_for(WAREHOUSE, own, &ident(levels, name), id);
         assert_eq!(location(&["a", "b.c"], "t", None), "s3://lake/wh/a/b.c/t-b302099a8057");
-        assert_eq!(location(&["sp ace/é"], "..", None), "s3://lake/wh/sp_ace__/__-b302099a8057");
+        assert_eq!(location(&["sp ace/é"], "...", None), "s3://lake/wh/sp_ace__/___-b302099a8057");
         assert_eq!(location(&["a"], "t", Some("s3://lake/wh/home/")), "s3://lake/wh/home/t-b302099a8057");
         assert_eq!(location(&["a"], "t", Some("s3://elsewhere/home")), "s3://lake/wh/a/t-b302099a8057");
         let long = "x".repeat(200);

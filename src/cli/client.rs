@@ -1,10 +1,10 @@
 //! Talks to a running server on behalf of the other commands.
 
 use super::Result;
-use crate::{auth::root_key, config::Settings};
+use crate::{auth::root_key, config::Settings, telemetry::Chain};
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, de::DeserializeOwned};
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 /// A running server answers within this.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
@@ -39,7 +39,8 @@ impl Credential {
         match root_key::load(&folder)? {
             Some(key) => Ok(Credential { id: key.id, secret: key.secret }),
             None => Err(format!(
-                "no root key in {}: start the server with the same --data first, or give --credential ID:SECRET",
+                "no root key in {}: name the server's folder by --data, or an access key by --credential ID:SECRET or by \
+                 the variables TIDEWATER_ROOT_ACCESS_KEY_ID and TIDEWATER_ROOT_SECRET_ACCESS_KEY",
                 folder.display()
             )
             .into()),
@@ -52,11 +53,22 @@ impl Credential {
 }
 
 /// # Errors
-/// When the server does not say that it is ready.
+/// Says what is not ready: the server itself, or a part of it.
 pub async fn check_ready(settings: &Settings) -> Result<()> {
-    let url = format!("{}/health/ready", listener_url(settings));
-    let answer = http()?.get(&url).send().await?;
-    if answer.status().is_success() { Ok(()) } else { Err(format!("{url} answers {}", answer.status()).into()) }
+    let url = listener_url(settings);
+    let answer = http()?.get(format!("{url}/health/ready")).send().await;
+    let answer = answer.map_err(|error| format!("not ready: {}", unreachable_server(&url, error)))?;
+    let status = answer.status();
+    if status.is_success() {
+        return Ok(());
+    }
+    let parts: BTreeMap<String, String> = answer.json().await.unwrap_or_default();
+    let parts = parts.iter().filter(|(name, said)| *name != "status" && *said != "ready");
+    let parts: Vec<String> = parts.map(|(name, said)| format!("{name} {said}")).collect();
+    Err(match parts.is_empty() {
+        true => format!("not ready: {url} answers {status}: is it a Tidewater catalog?").into(),
+        false => format!("not ready: {} (the server at {url} logs why)", parts.join(", ")).into(),
+    })
 }
 
 /// A logged-in client of the running server's own API.
@@ -116,8 +128,15 @@ impl Client {
     }
 }
 
-fn unreachable_server(url: &str, error: reqwest::Error) -> Box<dyn std::error::Error + Send + Sync> {
-    if error.is_connect() { format!("no server answers at {url}: is it running?").into() } else { error.into() }
+fn unreachable_server(url: &str, error: reqwest::Error) -> String {
+    if error.is_connect() {
+        format!("no server answers at {url}: is it running, and on the folder that --data names?")
+    } else if error.is_timeout() {
+        format!("the server at {url} did not answer within {} s", ANSWER_TIMEOUT.as_secs())
+    } else {
+        // The address stands before it already.
+        format!("the server at {url} broke off: {}", Chain(&error.without_url()))
+    }
 }
 
 fn http() -> Result<reqwest::Client> {

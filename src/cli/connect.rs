@@ -85,6 +85,7 @@ impl Connection<'_> {
         vec![
             ("uri", self.uri.to_owned()),
             ("warehouse", self.warehouse.to_owned()),
+            ("rest.auth.type", "oauth2".to_owned()),
             ("credential", self.credential.joined()),
             ("oauth2-server-uri", self.oauth2_uri.clone()),
             ("scope", "catalog".to_owned()),
@@ -200,7 +201,7 @@ fn curl(connection: &Connection<'_>) -> String {
          sed 's/.*\"access_token\":\"\\([^\"]*\\)\".*/\\1/')\n\
          PREFIX=$(curl -fsS \"$CATALOG/v1/config?warehouse={warehouse}\" -H \"Authorization: Bearer $TOKEN\" |\n  \
          sed 's/.*\"prefix\":\"\\([^\"]*\\)\".*/\\1/')\n\
-         curl -fsS \"$CATALOG/v1/$PREFIX/namespaces\" -H \"Authorization: Bearer $TOKEN\"\n",
+         curl -fsS -w '\\n' \"$CATALOG/v1/$PREFIX/namespaces\" -H \"Authorization: Bearer $TOKEN\"\n",
         shell_quoted(connection.uri),
         shell_quoted(&connection.credential.joined()),
     )

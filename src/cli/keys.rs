@@ -3,6 +3,7 @@
 use super::{
     Result,
     client::{Client, Credential},
+    output,
 };
 use crate::config::Settings;
 use clap::Subcommand;
@@ -24,7 +25,10 @@ pub enum Action {
     /// List all keys
     List,
     /// Delete a key, and with it whatever was issued on it
-    Delete { access_key_id: String },
+    Delete {
+        /// The key's id, as `create` and `list` show it
+        access_key_id: String,
+    },
 }
 
 #[derive(Deserialize)]
@@ -55,24 +59,28 @@ pub async fn run(settings: &Settings, action: Action, credential: Option<Credent
             let request = json!({"principal": principal, "lifetime-s": lifetime_s});
             let created = client.call::<Created>(Method::POST, "/api/v1/keys", Some(request)).await?;
             let created = created.ok_or("the server's answer is empty")?;
-            println!("access key id      {}", created.access_key_id);
-            println!("secret access key  {}   (not shown again)", created.secret_access_key);
+            output::print(&format!(
+                "access key id      {}\nsecret access key  {}   (not shown again)\n",
+                created.access_key_id, created.secret_access_key
+            ))
         }
         Action::List => {
             let listed = client.call::<Listed>(Method::GET, "/api/v1/keys", None).await?;
-            for key in listed.map(|listed| listed.keys).unwrap_or_default() {
-                let expires = key.expires_at_ms.map_or("never".to_owned(), date);
-                let created = date(key.created_at_ms);
-                println!("{}  {}  created {created}  expires {expires}", key.access_key_id, key.principal);
-            }
+            let keys = listed.map(|listed| listed.keys).unwrap_or_default();
+            output::print(&keys.iter().map(line).collect::<String>())
         }
         Action::Delete { access_key_id } => {
             let id = percent_encoding::utf8_percent_encode(&access_key_id, percent_encoding::NON_ALPHANUMERIC);
             client.call::<serde_json::Value>(Method::DELETE, &format!("/api/v1/keys/{id}"), None).await?;
-            println!("deleted {access_key_id}");
+            output::print(&format!("deleted {access_key_id}\n"))
         }
     }
-    Ok(())
+}
+
+fn line(key: &Key) -> String {
+    let expires = key.expires_at_ms.map_or("never".to_owned(), date);
+    let created = date(key.created_at_ms);
+    format!("{}  {}  created {created}  expires {expires}\n", key.access_key_id, key.principal)
 }
 
 fn date(ms: i64) -> String {

@@ -4,14 +4,16 @@
 mod client;
 mod connect;
 mod keys;
+mod output;
 
 use crate::{
-    config::{Flags, LogFormat, Settings},
+    config::{Flags, LogFormat, Settings, with_fitting_help},
     server,
     telemetry::{self, Chain},
 };
-use clap::{Args, Parser, Subcommand};
-use std::{error::Error, process::ExitCode};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use rustix::{fs::Mode, process::umask};
+use std::{error::Error, io::Write, path::PathBuf, process::ExitCode};
 
 /// An Apache Iceberg REST catalog and an S3-compatible object store in one process.
 ///
@@ -33,25 +35,29 @@ enum Action {
     Migrate,
     /// Print the OpenAPI document of everything the catalog's address serves
     Openapi,
-    /// Print a ready-to-paste configuration of an engine for the running server
+    /// Print a ready-to-paste configuration of an engine for the server that runs on the data folder
     Connect(ConnectArguments),
-    /// Make, list and delete access keys of the running server
+    /// Make, list and delete access keys of the server that runs on the data folder
     Keys {
         #[command(subcommand)]
         action: keys::Action,
         #[command(flatten)]
         credential: CredentialArgument,
     },
-    /// End with 0 when the running server is ready, with 1 when it is not
+    /// Print `ready` and end with 0, or say what is not ready and end with 1
     Health,
 }
 
 #[derive(Args)]
 struct ConnectArguments {
+    /// What to configure
     engine: connect::Engine,
     /// How to write it
     #[arg(long, value_enum)]
     format: Option<connect::Format>,
+    /// Write it to a file that only you can read (mode 0600), in place of printing it
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
     #[command(flatten)]
     credential: CredentialArgument,
 }
@@ -59,7 +65,7 @@ struct ConnectArguments {
 #[derive(Args)]
 struct CredentialArgument {
     /// Access key as ID:SECRET, in place of the root key
-    #[arg(long, value_name = "ID:SECRET", value_parser = client::Credential::parse)]
+    #[arg(long, global = true, value_name = "ID:SECRET", value_parser = client::Credential::parse)]
     credential: Option<client::Credential>,
 }
 
@@ -67,12 +73,21 @@ struct CredentialArgument {
 type Result<T, E = Box<dyn Error + Send + Sync>> = std::result::Result<T, E>;
 
 impl Command {
+    /// What the command line says; ends the process for `--help`, `--version` and mistakes.
+    pub fn read() -> Command {
+        let matches = with_fitting_help(Command::command()).get_matches();
+        Command::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+    }
+
     /// Runs it to its end. Errors go to standard error.
     pub fn run(self) -> ExitCode {
         match self.execute() {
             Ok(()) => ExitCode::SUCCESS,
+            // Whoever reads has what they wanted: `tidewater openapi | head`.
+            Err(error) if output::is_closed(error.as_ref()) => ExitCode::SUCCESS,
             Err(error) => {
-                eprintln!("tidewater: {}", Chain(error.as_ref()));
+                // Where standard error takes nothing either, the exit code is what is left.
+                writeln!(std::io::stderr(), "tidewater: {}", Chain(error.as_ref())).ok();
                 ExitCode::FAILURE
             }
         }
@@ -80,11 +95,15 @@ impl Command {
 
     fn execute(self) -> Result<()> {
         let action = self.action.unwrap_or(Action::Serve);
-        if let Action::Openapi = action {
-            println!("{}", server::openapi().to_yaml()?);
-            return Ok(());
-        }
-        let settings = Settings::load(&self.flags)?;
+        let settings = match action {
+            Action::Openapi => return output::print(&format!("{}\n", server::openapi().to_yaml()?)),
+            Action::Serve | Action::Migrate => {
+                // Databases, objects and keys are their owner's only, whatever the mode of the folder they go into.
+                umask(Mode::RWXG | Mode::RWXO);
+                Settings::load(&self.flags)?
+            }
+            Action::Connect(_) | Action::Keys { .. } | Action::Health => Settings::load_with_running(&self.flags)?,
+        };
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
         runtime.block_on(async move {
             match action {
@@ -92,7 +111,7 @@ impl Command {
                 Action::Migrate => migrate(settings).await,
                 Action::Connect(arguments) => connect(&settings, arguments),
                 Action::Keys { action, credential } => keys::run(&settings, action, credential.credential).await,
-                Action::Health => client::check_ready(&settings).await,
+                Action::Health => health(&settings).await,
                 Action::Openapi => Ok(()),
             }
         })
@@ -108,14 +127,21 @@ async fn migrate(settings: Settings) -> Result<()> {
     start_telemetry(&settings)?;
     let (db, _lock) = server::open_database(&settings).await?;
     db.close().await;
-    println!("The catalog database is up to date.");
-    Ok(())
+    output::print("The catalog database is up to date.\n")
 }
 
 fn connect(settings: &Settings, arguments: ConnectArguments) -> Result<()> {
     let credential = client::Credential::of(settings, arguments.credential.credential)?;
-    print!("{}", connect::text(settings, &credential, arguments.engine, arguments.format)?);
-    Ok(())
+    let text = connect::text(settings, &credential, arguments.engine, arguments.format)?;
+    match arguments.output {
+        Some(file) => output::write_private(&file, &text),
+        None => output::print(&text),
+    }
+}
+
+async fn health(settings: &Settings) -> Result<()> {
+    client::check_ready(settings).await?;
+    output::print("ready\n")
 }
 
 fn start_telemetry(settings: &Settings) -> Result<()> {
@@ -125,3 +151,6 @@ fn start_telemetry(settings: &Settings) -> Result<()> {
     };
     telemetry::start(format, &settings.log)
 }
+
+#[cfg(test)]
+mod tests;

@@ -30,6 +30,10 @@ pub enum Kind {
         chars_min: usize,
         chars_max: usize,
     },
+    /// A warehouse's name: clients put it into the paths of their requests.
+    WarehouseName,
+    /// What AWS calls a general purpose bucket.
+    BucketName,
     /// A secret: from the environment or the file, never from a flag, which other users of the machine could see.
     Secret {
         form: &'static str,
@@ -76,6 +80,12 @@ impl Kind {
             Kind::Url => "`http://…` or `https://…`".into(),
             Kind::PostgresUrl => "`postgres://…`".into(),
             Kind::Text { chars_min, chars_max } => format!("{chars_min} to {chars_max} characters"),
+            Kind::WarehouseName => {
+                format!("1 to {WAREHOUSE_CHARS_MAX} characters without control characters, not `.` or `..`")
+            }
+            Kind::BucketName => "3 to 63 lower-case letters, digits, dots and dashes, a letter or digit at both ends, \
+                                 no two dots in a row, no IP address, no affix that AWS reserves"
+                .into(),
             Kind::Secret { form } => (*form).into(),
             Kind::Integer { min, max } => format!("{min} to {max}"),
             Kind::Bytes { min, max } => format!("{min} to {max}"),
@@ -98,14 +108,12 @@ const fn derived(name: &'static str, kind: Kind, how: &'static str, meaning: &'s
 }
 
 const SECONDS_OF_A_DAY: u64 = 86_400;
+/// The data folder, unless another is named.
+pub const DATA: &str = "./data";
+pub(super) const WAREHOUSE_CHARS_MAX: usize = 128;
 
 pub static DEFINITIONS: &[Definition] = &[
-    define(
-        "data",
-        Kind::Path,
-        "./data",
-        "Folder of the embedded database, the objects and the keys; made when missing",
-    ),
+    define("data", Kind::Path, DATA, "Folder of the embedded database, the objects and the keys; made when missing"),
     define("catalog_addr", Kind::Address, "127.0.0.1:8181", "Where the catalog listens"),
     define("s3_addr", Kind::Address, "127.0.0.1:9000", "Where S3 listens"),
     define("metrics_addr", Kind::Address, "127.0.0.1:9464", "Where `/metrics` listens; it asks for no credential"),
@@ -121,16 +129,11 @@ pub static DEFINITIONS: &[Definition] = &[
     define("region", Kind::Text { chars_min: 1, chars_max: 64 }, "us-east-1", "The S3 region clients are told"),
     define(
         "warehouse",
-        Kind::Text { chars_min: 1, chars_max: 128 },
+        Kind::WarehouseName,
         "lakehouse",
         "The warehouse made at the first start, and the one a client gets that names none",
     ),
-    define(
-        "bucket",
-        Kind::Text { chars_min: 3, chars_max: 63 },
-        "lakehouse-warehouse",
-        "The bucket made for that warehouse",
-    ),
+    define("bucket", Kind::BucketName, "lakehouse-warehouse", "The bucket made for that warehouse"),
     derived(
         "root_access_key_id",
         Kind::Text { chars_min: 3, chars_max: 128 },

@@ -40,16 +40,54 @@ impl Flags {
     }
 }
 
+/// The settings each command uses, for its help; `serve` uses all. Every command accepts every setting, so that a
+/// server's command line fits the others too.
+const USED: &[(&str, &[&str])] = &[
+    ("migrate", &["config", "data", "database_url", "database_connections_max", "log", "log_format"]),
+    ("openapi", &[]),
+    (
+        "connect",
+        &[
+            "config",
+            "data",
+            "catalog_addr",
+            "s3_addr",
+            "catalog_url",
+            "s3_url",
+            "region",
+            "warehouse",
+            "root_access_key_id",
+        ],
+    ),
+    ("keys", &["config", "data", "catalog_addr", "root_access_key_id"]),
+    ("health", &["config", "data", "catalog_addr"]),
+];
+
+/// Leaves out of each command's help the settings that mean nothing to it.
+pub fn with_fitting_help(command: Command) -> Command {
+    USED.iter().fold(command, |command, (name, used)| {
+        command.mut_subcommand(name, |subcommand| {
+            let shown = |arg: Arg| {
+                let is_used = used.contains(&arg.get_id().as_str());
+                arg.hide(!is_used)
+            };
+            args().map(shown).fold(subcommand, Command::arg).after_help("serve --help lists all settings.")
+        })
+    })
+}
+
+fn args() -> impl Iterator<Item = Arg> {
+    let config = Arg::new("config")
+        .long("config")
+        .value_name("FILE")
+        .help("TOML file of settings, names as below with underscores [env: TIDEWATER_CONFIG]");
+    let args = std::iter::once(config).chain(DEFINITIONS.iter().filter_map(arg));
+    args.map(|arg| arg.global(true).help_heading("Settings").value_parser(NonEmptyStringValueParser::new()))
+}
+
 impl Args for Flags {
     fn augment_args(command: Command) -> Command {
-        let config = Arg::new("config")
-            .long("config")
-            .value_name("FILE")
-            .help("TOML file of settings, names as below with underscores [env: TIDEWATER_CONFIG]");
-        let args = DEFINITIONS.iter().filter_map(arg);
-        std::iter::once(config).chain(args).fold(command, |command, arg| {
-            command.arg(arg.global(true).help_heading("Settings").value_parser(NonEmptyStringValueParser::new()))
-        })
+        args().fold(command, Command::arg)
     }
 
     fn augment_args_for_update(command: Command) -> Command {

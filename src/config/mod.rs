@@ -6,10 +6,12 @@
 
 pub mod definitions;
 mod flags;
+pub mod running;
 mod values;
 
-pub use flags::Flags;
+pub use flags::{Flags, with_fitting_help};
 
+use crate::store::BucketName;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use definitions::DEFINITIONS;
 use figment::{
@@ -47,7 +49,7 @@ pub struct Settings {
     pub region: String,
     /// The warehouse made at first start, and its bucket.
     pub warehouse: String,
-    pub bucket: String,
+    pub bucket: BucketName,
     pub root_access_key_id: Option<String>,
     pub root_secret_access_key: Option<SecretString>,
     pub master_key: Option<SecretString>,
@@ -82,6 +84,8 @@ pub enum Error {
     Unknown { name: String, place: String, nearest: Option<&'static str> },
     #[error("bad setting {name} ({place}){}: must be {bounds}", shown(value))]
     Bad { name: &'static str, place: String, value: Option<String>, bounds: String },
+    #[error("settings {one} and {other} name the same address, {address}: each listener needs one of its own")]
+    SameAddress { one: String, other: String, address: SocketAddr },
     #[error("setting {name} needs {other} beside it: both or neither")]
     Alone { name: &'static str, other: &'static str },
     #[error("config file {} cannot be read", path.display())]
@@ -108,9 +112,19 @@ impl Settings {
     /// # Errors
     /// The first name or value that cannot be used.
     pub fn load(flags: &Flags) -> Result<Settings, Error> {
-        let variables = std::env::vars_os()
-            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.to_string_lossy().into_owned())));
-        Settings::from_sources(flags, variables)
+        Settings::from_sources(flags, variables())
+    }
+
+    /// As [`Settings::load`], for commands that talk to a server: what nobody said is what the server running on the
+    /// data folder said, if one is.
+    ///
+    /// # Errors
+    /// As [`Settings::load`]'s.
+    pub fn load_with_running(flags: &Flags) -> Result<Settings, Error> {
+        let given = given_by(flags, variables())?;
+        let data = given.find_value("data").ok().and_then(|value| value.into_string());
+        let running = running::layer(Path::new(data.as_deref().unwrap_or(definitions::DATA)))?;
+        Settings::from_values(&mut Values::new(given_values(&Figment::new().merge(running).merge(given))?))
     }
 
     /// As [`Settings::load`], with the environment given.
@@ -118,11 +132,11 @@ impl Settings {
         flags: &Flags,
         variables: impl IntoIterator<Item = (String, String)>,
     ) -> Result<Settings, Error> {
-        let (environment, config_variable) = environment(variables);
-        let config = flags.config().map(Path::to_owned).or(config_variable);
-        let file = config.as_deref().map(file).transpose()?.unwrap_or_default();
-        let merged = Figment::new().merge(file).merge(environment).merge(flags.layer());
-        Settings::from_values(&mut Values::new(given(&merged)?))
+        let mut values = Values::new(given_values(&given_by(flags, variables)?)?);
+        let places = LISTENERS.map(|name| values.place(name));
+        let settings = Settings::from_values(&mut values)?;
+        check_apart(&settings, &places)?;
+        Ok(settings)
     }
 
     /// The defaults with everything under `data`, and every listener on a free port of the loopback.
@@ -149,7 +163,7 @@ impl Settings {
             s3_url: values.url("s3_url")?.unwrap_or_else(|| url_of(s3_addr)),
             region: values.text("region")?,
             warehouse: values.text("warehouse")?,
-            bucket: values.text("bucket")?,
+            bucket: values.bucket_name("bucket")?,
             root_access_key_id: values.optional_text("root_access_key_id")?,
             root_secret_access_key: values.secret("root_secret_access_key", |secret| {
                 (16..=128).contains(&secret.expose_secret().chars().count())
@@ -211,6 +225,41 @@ fn is_master_key(text: &SecretString) -> bool {
     decoded.is_some_and(|bytes| bytes.len() == 32)
 }
 
+const LISTENERS: [&str; 3] = ["catalog_addr", "s3_addr", "metrics_addr"];
+
+/// Two listeners cannot share an address; port 0 is another port each time. `places` say where each came from.
+fn check_apart(settings: &Settings, places: &[String; 3]) -> Result<(), Error> {
+    let addresses = [settings.catalog_addr, settings.s3_addr, settings.metrics_addr];
+    let name = |listener: usize| format!("{} ({})", LISTENERS[listener], places[listener]);
+    for (one, other) in [(0, 1), (0, 2), (1, 2)] {
+        if overlap(addresses[one], addresses[other]) {
+            return Err(Error::SameAddress { one: name(one), other: name(other), address: addresses[other] });
+        }
+    }
+    Ok(())
+}
+
+/// Whether binding one keeps the other from being bound: "all addresses" holds each of its family, and `[::]` all.
+fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
+    let holds = |one: IpAddr, other: IpAddr| one.is_unspecified() && (one.is_ipv6() || other.is_ipv4());
+    let (port, one, other) = ((one.port(), other.port()), one.ip(), other.ip());
+    port.0 == port.1 && port.0 != 0 && (one == other || holds(one, other) || holds(other, one))
+}
+
+/// This process's environment.
+fn variables() -> impl Iterator<Item = (String, String)> {
+    std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.to_string_lossy().into_owned())))
+}
+
+/// What flags, variables and the file they name say, merged.
+fn given_by(flags: &Flags, variables: impl IntoIterator<Item = (String, String)>) -> Result<Figment, Error> {
+    let (environment, config_variable) = environment(variables);
+    let config = flags.config().map(Path::to_owned).or(config_variable);
+    let file = config.as_deref().map(file).transpose()?.unwrap_or_default();
+    Ok(Figment::new().merge(file).merge(environment).merge(flags.layer()))
+}
+
 /// Values of one place.
 #[derive(Debug, Clone, Default)]
 struct Layer {
@@ -258,7 +307,7 @@ fn file(path: &Path) -> Result<Layer, Error> {
 }
 
 /// The winning value of each setting as text.
-fn given(merged: &Figment) -> Result<BTreeMap<&'static str, Value>, Error> {
+fn given_values(merged: &Figment) -> Result<BTreeMap<&'static str, Value>, Error> {
     let dict = merged.find_value("").ok().and_then(|value| value.into_dict()).unwrap_or_default();
     let mut given = BTreeMap::new();
     for (name, value) in dict {

@@ -42,7 +42,7 @@ fn flag_beats_variable_beats_file_beats_default() {
     assert_eq!(settings.page_size_max, 30);
     assert_eq!(settings.region, "eu-2");
     assert_eq!(settings.warehouse, "w");
-    assert_eq!(settings.bucket, "lakehouse-warehouse");
+    assert_eq!(settings.bucket.as_str(), "lakehouse-warehouse");
 }
 
 #[test]
@@ -102,6 +102,66 @@ fn bad_values_name_setting_source_and_bound() {
         let text = complaint(&[], &[(&format!("TIDEWATER_{name}"), value)]);
         assert!(text.contains(&name.to_ascii_lowercase()), "{text}");
     }
+}
+
+#[test]
+fn names_are_refused_with_their_rule() {
+    for (name, value) in
+        [("bucket", "My_Bucket"), ("bucket", "192.168.0.1"), ("bucket", "a..b"), ("bucket", "x-s3alias")]
+    {
+        let text = complaint(&[], &[(&format!("TIDEWATER_{}", name.to_ascii_uppercase()), value)]);
+        assert!(text.contains("variable TIDEWATER_BUCKET") && text.contains("lower-case letters"), "{text}");
+    }
+    let (_folder, path) = toml("bucket = 'Lake'");
+    assert!(complaint(&["--config", &path], &[]).contains(&format!("bucket (file {path}) is \"Lake\"")));
+    for name in [".", "..", "a\nb", &"x".repeat(129)] {
+        let text = complaint(&["--warehouse", name], &[]);
+        assert!(text.contains("warehouse (flag --warehouse)") && text.contains("1 to 128 characters"), "{text}");
+    }
+    for name in ["...", "a.b", "w h/ü", &"x".repeat(128)] {
+        assert_eq!(load(&["--warehouse", name], &[]).unwrap().warehouse, *name);
+    }
+}
+
+#[test]
+fn two_listeners_on_one_address_are_named() {
+    assert_eq!(
+        complaint(&["--catalog-addr", "127.0.0.1:9000"], &[]),
+        "settings catalog_addr (flag --catalog-addr) and s3_addr (default) name the same address, 127.0.0.1:9000: \
+         each listener needs one of its own"
+    );
+    for (s3, metrics) in [("0.0.0.0:8181", "127.0.0.1:1"), ("[::]:8181", "127.0.0.1:1"), ("127.0.0.1:1", "127.0.0.1:1")]
+    {
+        let text = complaint(&["--s3-addr", s3], &[("TIDEWATER_METRICS_ADDR", metrics)]);
+        assert!(text.contains("the same address"), "{text}");
+    }
+    for (catalog, s3) in [("127.0.0.1:0", "127.0.0.1:0"), ("127.0.0.1:1", "127.0.0.2:1"), ("[::1]:1", "0.0.0.0:1")] {
+        load(&["--catalog-addr", catalog, "--s3-addr", s3], &[]).unwrap();
+    }
+}
+
+#[test]
+fn the_running_servers_note_stands_below_all_that_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().to_str().unwrap();
+    let mut server = Settings::on_free_ports(folder.path());
+    let bound: SocketAddr = "127.0.0.1:4242".parse().unwrap();
+    (server.warehouse, server.s3_url) = ("quo\"ted".to_owned(), "https://s3.example".to_owned());
+    let server = server.listening_on(bound, "0.0.0.0:4243".parse().unwrap());
+    let found = |arguments: &[&str]| {
+        let arguments = [&["--data", data], arguments].concat();
+        Settings::load_with_running(&flags(&arguments)).unwrap()
+    };
+    running::announce(&server).unwrap();
+    let told = |settings: Settings| (settings.catalog_url, settings.s3_url, settings.warehouse);
+    let (running_url, s3_url) = ("http://127.0.0.1:4242".to_owned(), "https://s3.example".to_owned());
+    assert_eq!(told(found(&[])), (running_url, s3_url.clone(), "quo\"ted".to_owned()));
+    let elsewhere = found(&["--catalog-addr", "127.0.0.1:1", "--warehouse", "w"]);
+    assert_eq!(told(elsewhere), ("http://127.0.0.1:1".to_owned(), s3_url, "w".to_owned()));
+
+    running::withdraw(&server);
+    assert_eq!(found(&[]).catalog_url, "http://127.0.0.1:8181");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "nothing is left behind");
 }
 
 #[test]

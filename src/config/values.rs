@@ -2,8 +2,9 @@
 
 use super::{
     Error,
-    definitions::{DEFINITIONS, Default, Definition, Kind},
+    definitions::{DEFINITIONS, Default, Definition, Kind, WAREHOUSE_CHARS_MAX},
 };
+use crate::store::BucketName;
 use secrecy::SecretString;
 use std::{
     collections::BTreeMap,
@@ -31,6 +32,11 @@ impl Values {
             }
         }
         Values(given)
+    }
+
+    /// Where the value of a setting that nobody took yet came from.
+    pub fn place(&self, name: &str) -> String {
+        self.0.get(name).map_or_else(|| "default".to_owned(), |value| value.place.clone())
     }
 
     /// Names nobody took: none, unless a definition has no reader.
@@ -86,6 +92,10 @@ impl Values {
         self.required(name, text)
     }
 
+    pub fn bucket_name(&mut self, name: &str) -> Result<BucketName, Error> {
+        self.required(name, |_, text| BucketName::parse(text))
+    }
+
     pub fn optional_text(&mut self, name: &str) -> Result<Option<String>, Error> {
         self.take(name, text)
     }
@@ -123,9 +133,16 @@ fn definition(name: &str) -> &'static Definition {
 }
 
 fn text(kind: &Kind, text: &str) -> Option<String> {
-    let Kind::Text { chars_min, chars_max } = kind else { return None };
-    let fits = (*chars_min..=*chars_max).contains(&text.chars().count());
-    (fits && !text.chars().any(char::is_control)).then(|| text.to_owned())
+    let printable = |chars_min: usize, chars_max: usize| {
+        (chars_min..=chars_max).contains(&text.chars().count()) && !text.chars().any(char::is_control)
+    };
+    let fits = match kind {
+        Kind::Text { chars_min, chars_max } => printable(*chars_min, *chars_max),
+        // URL libraries take a path's dot segments away.
+        Kind::WarehouseName => printable(1, WAREHOUSE_CHARS_MAX) && !matches!(text, "." | ".."),
+        _ => false,
+    };
+    fits.then(|| text.to_owned())
 }
 
 /// `1024`, `64KiB`, `1GiB`.

@@ -5,6 +5,7 @@
 
 use super::{
     Db,
+    idempotency::{self, Record},
     pointers::Pointers,
     postgres,
     statement::{Row, Text, Tx, Value},
@@ -23,11 +24,35 @@ pub trait Change: Send + Sync + 'static {
         false
     }
 
+    /// Whether the answer means that something was changed. Where not, whatever the statements did is undone, and the
+    /// request behind it leaves no record.
+    fn took_effect(&self, _answer: &Self::Answer) -> bool {
+        true
+    }
+
     /// Keeps the pointer map true; called after the commit and before the answer (SQLite only).
     fn publish(&self, _answer: &Self::Answer, _pointers: &Pointers) {}
 }
 
+/// Where a change goes, together with the record of the request that asked for it, if that is to be answered once.
+#[derive(Clone, Copy)]
+pub struct To<'a> {
+    db: &'a Db,
+    record: Option<&'a Record>,
+}
+
+impl<'a> From<&'a Db> for To<'a> {
+    fn from(db: &'a Db) -> To<'a> {
+        To { db, record: None }
+    }
+}
+
 impl Db {
+    /// Changes made here are recorded, in their own transactions, as the answer to a request.
+    pub fn recording<'a>(&'a self, record: Option<&'a Record>) -> To<'a> {
+        To { db: self, record }
+    }
+
     /// Runs a change and answers when it is durable. An error that is no constraint's may leave its outcome unknown.
     pub(super) async fn write<C: Change>(&self, change: C) -> Result<C::Answer, sqlx::Error> {
         match self {
@@ -42,8 +67,59 @@ impl Db {
         text: impl Into<Text>,
         values: &[Value<'_>],
     ) -> Result<Option<R>, sqlx::Error> {
+        To::from(self).write_one(text, values).await
+    }
+}
+
+impl<'a> To<'a> {
+    pub(super) fn db(self) -> &'a Db {
+        self.db
+    }
+
+    /// As [`Db::write`].
+    ///
+    /// # Errors
+    /// Besides, one that [`idempotency::is_answered`] knows.
+    pub(super) async fn write<C: Change>(self, change: C) -> Result<C::Answer, sqlx::Error> {
+        match self.record {
+            None => self.db.write(change).await,
+            Some(record) => self.db.write(Recorded { change, record: record.clone() }).await,
+        }
+    }
+
+    pub(super) async fn write_one<R: Row + 'static>(
+        self,
+        text: impl Into<Text>,
+        values: &[Value<'_>],
+    ) -> Result<Option<R>, sqlx::Error> {
         let values = values.iter().cloned().map(Value::into_owned).collect();
         self.write(Single { text: text.into(), values, row: std::marker::PhantomData }).await
+    }
+}
+
+/// A change and the record of its request: both or neither.
+struct Recorded<C> {
+    change: C,
+    record: Record,
+}
+
+impl<C: Change> Change for Recorded<C> {
+    type Answer = C::Answer;
+
+    async fn apply(&self, tx: &mut Tx<'_>) -> Result<C::Answer, sqlx::Error> {
+        let answer = self.change.apply(tx).await?;
+        if self.change.took_effect(&answer) {
+            idempotency::insert_in(tx, &self.record).await?;
+        }
+        Ok(answer)
+    }
+
+    fn took_effect(&self, answer: &C::Answer) -> bool {
+        self.change.took_effect(answer)
+    }
+
+    fn publish(&self, answer: &C::Answer, pointers: &Pointers) {
+        self.change.publish(answer, pointers);
     }
 }
 
@@ -62,5 +138,9 @@ impl<R: Row + 'static> Change for Single<R> {
 
     fn is_single_statement(&self) -> bool {
         true
+    }
+
+    fn took_effect(&self, answer: &Option<R>) -> bool {
+        answer.is_some()
     }
 }

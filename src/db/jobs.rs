@@ -1,4 +1,5 @@
-//! Background jobs: what, on what, leased to whom until when. A lease carries a fencing token.
+//! Background jobs: what, on what, leased to whom until when. A lease carries a fencing token. A job that failed too
+//! often is parked: kept, and due never, until [`retry_parked`].
 
 use super::{
     Db,
@@ -37,6 +38,9 @@ pub async fn enqueue(db: &Db, job: &NewJob) -> Result<Uuid, sqlx::Error> {
 pub(super) async fn enqueue_in(tx: &mut Tx<'_>, id: Uuid, job: &NewJob) -> Result<(), sqlx::Error> {
     tx.on().execute(INSERT, &values![id, &job.kind, &job.payload, job.not_before_ms]).await.map(drop)
 }
+
+/// When a parked job is due.
+const NEVER_MS: i64 = i64::MAX;
 
 /// Takes the job due longest that nobody holds, until `now_ms + lease_ms`.
 pub async fn lease(db: &Db, holder: Uuid, now_ms: i64, lease_ms: i64) -> Result<Option<LeasedJob>, sqlx::Error> {
@@ -84,4 +88,41 @@ pub async fn fail(db: &Db, job: &LeasedJob, error: &str, retry_at_ms: i64) -> Re
         )
         .await?;
     Ok(held.is_some())
+}
+
+/// Failed for good: kept with its error, and leased to nobody. `false` when the lease was lost.
+pub async fn park(db: &Db, job: &LeasedJob, error: &str) -> Result<bool, sqlx::Error> {
+    fail(db, job, error, NEVER_MS).await
+}
+
+/// Not done and not failed: due again at `now_ms`, and the attempt does not count. `false` when the lease was lost.
+pub async fn release(db: &Db, job: &LeasedJob, now_ms: i64) -> Result<bool, sqlx::Error> {
+    let held: Option<(Uuid,)> = db
+        .write_one(
+            "update jobs set holder = null, due_at_ms = $3, attempts = attempts - 1
+             where id = $1 and fence = $2 and holder is not null returning id",
+            &values![job.id, job.fence, now_ms],
+        )
+        .await?;
+    Ok(held.is_some())
+}
+
+/// Parked jobs are due at `now_ms`, as if they had been tried `attempts` times.
+pub async fn retry_parked(db: &Db, now_ms: i64, attempts: i32) -> Result<(), sqlx::Error> {
+    let _: Option<(Uuid,)> = db
+        .write_one(
+            "update jobs set due_at_ms = $1, attempts = $2 where due_at_ms = $3 and holder is null returning id",
+            &values![now_ms, i64::from(attempts), NEVER_MS],
+        )
+        .await?;
+    Ok(())
+}
+
+/// How many jobs are parked.
+pub async fn parked(db: &Db) -> Result<i64, sqlx::Error> {
+    let count: Option<(i64,)> = db
+        .read()
+        .optional("select count(*) from jobs where due_at_ms = $1 and holder is null", &values![NEVER_MS])
+        .await?;
+    Ok(count.map_or(0, |(count,)| count))
 }

@@ -82,8 +82,20 @@ pub async fn taken<'e, S: SqliteExecutor<'e>, P: PgExecutor<'e>>(
 
 /// Makes claims that could collide with `key` wait until this transaction ends. Comes before the question.
 pub async fn lock(tx: &mut Tx<'_>, key: &str) -> Result<(), sqlx::Error> {
+    lock_all(tx, [key]).await
+}
+
+/// The same for several keys, which must be locked together: all lock in one order, so that none wait in a circle.
+pub async fn lock_all(tx: &mut Tx<'_>, keys: impl IntoIterator<Item = &str>) -> Result<(), sqlx::Error> {
     let Arms::Postgres(connection) = tx.on() else { return Ok(()) };
-    let (ids, exclusive): (Vec<i64>, Vec<bool>) = locks(key).into_iter().unzip();
+    let mut all = std::collections::BTreeMap::new();
+    for (id, exclusive) in keys.into_iter().flat_map(locks) {
+        *all.entry(id).or_insert(false) |= exclusive;
+    }
+    if all.is_empty() {
+        return Ok(());
+    }
+    let (ids, exclusive): (Vec<i64>, Vec<bool>) = all.into_iter().unzip();
     sqlx::query(
         "select case when exclusive then pg_advisory_xact_lock(id) else pg_advisory_xact_lock_shared(id) end
          from unnest($1::bigint[], $2::boolean[]) as locks (id, exclusive)",
@@ -95,7 +107,7 @@ pub async fn lock(tx: &mut Tx<'_>, key: &str) -> Result<(), sqlx::Error> {
     .map(drop)
 }
 
-/// Lock ids and whether they are held alone, in the order that all take them: by id, so that none wait in a circle.
+/// Lock ids and whether they are held alone.
 fn locks(key: &str) -> Vec<(i64, bool)> {
     let path_start = key.find("://").map_or(0, |at| at + "://".len());
     let ends = key.bytes().enumerate().skip(path_start).filter(|(_, byte)| *byte == b'/').map(|(at, _)| at + 1);

@@ -9,6 +9,7 @@
 //! is decided in `catalog`.
 
 mod change;
+pub mod idempotency;
 pub mod jobs;
 pub mod keys;
 mod locations;
@@ -23,6 +24,8 @@ pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 pub mod warehouses;
+
+pub use change::To;
 
 use pointers::Pointers;
 use secrecy::ExposeSecret;

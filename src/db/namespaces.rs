@@ -3,7 +3,7 @@
 //! A path resolves in one lookup by the hash of its levels. Foreign keys keep a namespace with children or tables.
 
 use super::{
-    Db, Page,
+    Db, Page, To,
     change::Change,
     pointers::Pointers,
     statement::{Tx, Violation, values, violation},
@@ -44,18 +44,19 @@ pub struct Changed {
 }
 
 pub async fn create(
-    db: &Db,
+    to: impl Into<To<'_>>,
     warehouse: Uuid,
     namespace: &Namespace,
     properties: &Properties,
 ) -> Result<Create, sqlx::Error> {
+    let to = to.into();
     let row = NamespaceRow { id: Uuid::now_v7(), namespace: namespace.clone(), properties: properties.clone() };
     let Some(parent) = namespace.parent() else {
-        return Ok(if create_top(db, warehouse, &row).await? { Create::Done(row) } else { Create::Exists });
+        return Ok(if create_top(to, warehouse, &row).await? { Create::Done(row) } else { Create::Exists });
     };
-    match create_child(db, warehouse, &parent, &row).await {
+    match create_child(to, warehouse, &parent, &row).await {
         Ok(true) => Ok(Create::Done(row)),
-        Ok(false) if id(db, warehouse, &parent).await?.is_some() => Ok(Create::Exists),
+        Ok(false) if id(to.db(), warehouse, &parent).await?.is_some() => Ok(Create::Exists),
         Ok(false) => Ok(Create::NoParent),
         // The parent was dropped between finding it and pointing at it.
         Err(error) if violation(&error) == Some(Violation::ForeignKey) => Ok(Create::NoParent),
@@ -63,8 +64,8 @@ pub async fn create(
     }
 }
 
-async fn create_top(db: &Db, warehouse: Uuid, row: &NamespaceRow) -> Result<bool, sqlx::Error> {
-    let made: Option<(Uuid,)> = db
+async fn create_top(to: To<'_>, warehouse: Uuid, row: &NamespaceRow) -> Result<bool, sqlx::Error> {
+    let made: Option<(Uuid,)> = to
         .write_one(
             "insert into namespaces (id, warehouse_id, name, path_key, properties) values ($1, $2, $3, $4, $5)
              on conflict (warehouse_id, path_key) do nothing returning id",
@@ -74,8 +75,13 @@ async fn create_top(db: &Db, warehouse: Uuid, row: &NamespaceRow) -> Result<bool
     Ok(made.is_some())
 }
 
-async fn create_child(db: &Db, warehouse: Uuid, parent: &Namespace, row: &NamespaceRow) -> Result<bool, sqlx::Error> {
-    let made: Option<(Uuid,)> = db
+async fn create_child(
+    to: To<'_>,
+    warehouse: Uuid,
+    parent: &Namespace,
+    row: &NamespaceRow,
+) -> Result<bool, sqlx::Error> {
+    let made: Option<(Uuid,)> = to
         .write_one(
             "insert into namespaces (id, warehouse_id, parent_id, name, path_key, properties)
              select $1, warehouse_id, id, $4, $5, $6 from namespaces where warehouse_id = $2 and path_key = $3
@@ -154,7 +160,7 @@ async fn list_top(db: &Db, warehouse: Uuid, page: &Page) -> Result<Vec<String>, 
 
 /// Removes, then sets. `None` when the namespace is missing.
 pub async fn update_properties(
-    db: &Db,
+    to: impl Into<To<'_>>,
     warehouse: Uuid,
     namespace: &Namespace,
     removals: &[String],
@@ -163,7 +169,9 @@ pub async fn update_properties(
     let mut removals = removals.to_vec();
     removals.sort();
     removals.dedup();
-    db.write(UpdateProperties { warehouse, path_key: path_key(namespace), removals, updates: updates.clone() }).await
+    to.into()
+        .write(UpdateProperties { warehouse, path_key: path_key(namespace), removals, updates: updates.clone() })
+        .await
 }
 
 struct UpdateProperties {
@@ -194,10 +202,14 @@ impl Change for UpdateProperties {
         tx.on().execute("update namespaces set properties = $2 where id = $1", &values![id, json]).await?;
         Ok(Some(Changed { updated: self.updates.keys().cloned().collect(), removed, missing }))
     }
+
+    fn took_effect(&self, answer: &Option<Changed>) -> bool {
+        answer.is_some()
+    }
 }
 
-pub async fn drop(db: &Db, warehouse: Uuid, namespace: &Namespace) -> Result<Drop, sqlx::Error> {
-    match db.write(DropNamespace { warehouse, namespace: namespace.clone() }).await {
+pub async fn drop(to: impl Into<To<'_>>, warehouse: Uuid, namespace: &Namespace) -> Result<Drop, sqlx::Error> {
+    match to.into().write(DropNamespace { warehouse, namespace: namespace.clone() }).await {
         Err(error) if violation(&error) == Some(Violation::ForeignKey) => Ok(Drop::NotEmpty),
         outcome => outcome,
     }
@@ -224,6 +236,10 @@ impl Change for DropNamespace {
 
     fn is_single_statement(&self) -> bool {
         true
+    }
+
+    fn took_effect(&self, answer: &Drop) -> bool {
+        *answer == Drop::Done
     }
 
     fn publish(&self, answer: &Drop, pointers: &Pointers) {

@@ -52,7 +52,8 @@ async fn attempt_once<C: Change>(connection: &mut PgConnection, change: &C) -> R
     // A statement must see what others committed while an earlier one waited for a lock.
     let mut transaction = connection.begin_with("begin isolation level read committed").await?;
     match change.apply(&mut Arms::Postgres(&mut transaction)).await {
-        Ok(answer) => transaction.commit().await.map(|()| answer),
+        Ok(answer) if change.took_effect(&answer) => transaction.commit().await.map(|()| answer),
+        Ok(answer) => transaction.rollback().await.map(|()| answer),
         Err(error) => {
             // The first error is the one to tell; a connection that cannot roll back is not reused by the pool.
             transaction.rollback().await.ok();

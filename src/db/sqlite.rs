@@ -134,7 +134,8 @@ impl<C: Change> Pending for Waiting<C> {
     fn apply<'c>(&'c mut self, connection: &'c mut SqliteConnection) -> BoxFuture<'c, Applied> {
         Box::pin(async move {
             let outcome = self.change.apply(&mut Arms::Sqlite(connection)).await;
-            let applied = if outcome.is_ok() { Applied::Keep } else { Applied::Undo };
+            let took_effect = outcome.as_ref().is_ok_and(|answer| self.change.took_effect(answer));
+            let applied = if took_effect { Applied::Keep } else { Applied::Undo };
             self.outcome = Some(outcome);
             applied
         })

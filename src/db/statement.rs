@@ -35,7 +35,7 @@ impl From<&'static str> for Text {
 /// A value bound to a statement.
 #[derive(Clone)]
 pub enum Value<'a> {
-    Text(Cow<'a, str>),
+    Text(Option<Cow<'a, str>>),
     Bytes(Cow<'a, [u8]>),
     Int(Option<i64>),
     Uuid(Option<Uuid>),
@@ -44,7 +44,7 @@ pub enum Value<'a> {
 impl Value<'_> {
     pub fn into_owned(self) -> Value<'static> {
         match self {
-            Value::Text(text) => Value::Text(Cow::Owned(text.into_owned())),
+            Value::Text(text) => Value::Text(text.map(|text| Cow::Owned(text.into_owned()))),
             Value::Bytes(bytes) => Value::Bytes(Cow::Owned(bytes.into_owned())),
             Value::Int(int) => Value::Int(int),
             Value::Uuid(uuid) => Value::Uuid(uuid),
@@ -54,19 +54,31 @@ impl Value<'_> {
 
 impl<'a> From<&'a str> for Value<'a> {
     fn from(text: &'a str) -> Self {
-        Value::Text(Cow::Borrowed(text))
+        Value::Text(Some(Cow::Borrowed(text)))
+    }
+}
+
+impl<'a> From<Option<&'a str>> for Value<'a> {
+    fn from(text: Option<&'a str>) -> Self {
+        Value::Text(text.map(Cow::Borrowed))
     }
 }
 
 impl<'a> From<&'a String> for Value<'a> {
     fn from(text: &'a String) -> Self {
-        Value::Text(Cow::Borrowed(text))
+        Value::Text(Some(Cow::Borrowed(text)))
     }
 }
 
 impl From<String> for Value<'_> {
     fn from(text: String) -> Self {
-        Value::Text(Cow::Owned(text))
+        Value::Text(Some(Cow::Owned(text)))
+    }
+}
+
+impl<'a> From<&'a [u8]> for Value<'a> {
+    fn from(bytes: &'a [u8]) -> Self {
+        Value::Bytes(Cow::Borrowed(bytes))
     }
 }
 
@@ -119,7 +131,7 @@ macro_rules! bind {
         let mut query = $query;
         for value in $values {
             query = match value {
-                Value::Text(text) => query.bind(text.as_ref()),
+                Value::Text(text) => query.bind(text.as_deref()),
                 Value::Bytes(bytes) => query.bind(bytes.as_ref()),
                 Value::Int(int) => query.bind(*int),
                 Value::Uuid(uuid) => query.bind(*uuid),
@@ -167,7 +179,7 @@ impl<'e, S: SqliteExecutor<'e>, P: PgExecutor<'e>> Arms<S, P> {
 
 /// Refuses a NUL, which Postgres cannot store, before either database sees it.
 fn checked(text: Text, values: &[Value<'_>]) -> Result<Text, sqlx::Error> {
-    let nul = values.iter().any(|value| matches!(value, Value::Text(text) if text.as_bytes().contains(&0)));
+    let nul = values.iter().any(|value| matches!(value, Value::Text(Some(text)) if text.as_bytes().contains(&0)));
     if nul { Err(sqlx::Error::InvalidArgument("text has a NUL character".into())) } else { Ok(text) }
 }
 

@@ -56,10 +56,28 @@ impl Commit {
     /// # Errors
     /// `Error::Conflict` when a requirement fails, `Error::Invalid` when an update breaks a rule.
     pub fn apply(&self, base: &TableMetadata, base_location: &str, now_ms: i64) -> Result<Option<TableMetadata>> {
-        self.requirements.iter().try_for_each(|requirement| requirement.check(base))?;
+        Commit::apply_all([self], base, base_location, now_ms)
+    }
+
+    /// The metadata after several commits to one table, each on top of the one before, as one new version.
+    ///
+    /// # Errors
+    /// As [`Commit::apply`].
+    pub fn apply_all<'c>(
+        commits: impl IntoIterator<Item = &'c Commit>,
+        base: &TableMetadata,
+        base_location: &str,
+        now_ms: i64,
+    ) -> Result<Option<TableMetadata>> {
         let mut builder = Builder::new(base, now_ms);
-        self.updates.iter().try_for_each(|update| builder.apply(update))?;
+        commits.into_iter().try_for_each(|commit| commit.run(&mut builder))?;
         builder.finish(base_location)
+    }
+
+    fn run(&self, builder: &mut Builder) -> Result<()> {
+        self.requirements.iter().try_for_each(|requirement| requirement.check(builder.metadata()))?;
+        builder.begin_commit();
+        self.updates.iter().try_for_each(|update| builder.apply(update))
     }
 
     /// The first metadata of a table created by this commit. `uuid` is used when no `assign-uuid` is among the updates.
@@ -67,6 +85,19 @@ impl Commit {
     /// # Errors
     /// `Error::Invalid` when other requirements stand beside `assert-create` or the updates do not make a whole table.
     pub fn create(&self, uuid: uuid::Uuid, now_ms: i64) -> Result<TableMetadata> {
+        self.create_then([], uuid, now_ms)
+    }
+
+    /// As [`Commit::create`], with further commits on top in the first version.
+    ///
+    /// # Errors
+    /// As [`Commit::create`] and [`Commit::apply`].
+    pub fn create_then<'c>(
+        &self,
+        further: impl IntoIterator<Item = &'c Commit>,
+        uuid: uuid::Uuid,
+        now_ms: i64,
+    ) -> Result<TableMetadata> {
         let is_create_only = self.requirements.iter().all(|requirement| matches!(requirement, Requirement::Create));
         ensure(is_create_only, || "no other requirement may stand beside assert-create".to_owned())?;
         // A table of an older version than the default was staged as that: it is not a downgrade.
@@ -83,6 +114,7 @@ impl Commit {
         };
         let mut builder = Builder::empty(format_version, now_ms);
         self.updates.iter().try_for_each(|update| builder.apply(update))?;
+        further.into_iter().try_for_each(|commit| commit.run(&mut builder))?;
         builder.finish_new(uuid)
     }
 }

@@ -1,7 +1,8 @@
 //! Names of namespaces and tables. A value of these types is always valid.
 //!
 //! Names are kept and compared byte for byte: nothing is folded, trimmed or normalised. How names travel in paths and
-//! query strings is the REST layer's.
+//! query strings is the REST layer's. Names that no path can carry are refused: URL libraries take the segments `.` and
+//! `..` away before a request is sent, also where they are percent-encoded (RFC 3986, section 5.2.4).
 
 use super::{Error, Result, ensure, json::Reader};
 
@@ -14,7 +15,8 @@ pub const NAME_CHARS_MAX: usize = 255;
 
 impl Namespace {
     /// # Errors
-    /// `Error::Invalid` when there is no level, too many, or a name is empty, too long or has control characters.
+    /// `Error::Invalid` when there is no level, too many, or a name is empty, `.`, `..`, too long or has control
+    /// characters.
     pub fn new(levels: Vec<String>) -> Result<Self> {
         ensure(!levels.is_empty(), || "a namespace needs at least one level".to_owned())?;
         ensure(levels.len() <= LEVELS_MAX, || format!("a namespace has at most {LEVELS_MAX} levels"))?;
@@ -50,7 +52,7 @@ pub struct TableIdent {
 
 impl TableIdent {
     /// # Errors
-    /// `Error::Invalid` when the name is empty, longer than [`NAME_CHARS_MAX`] or has control characters.
+    /// `Error::Invalid` when the name is empty, `.`, `..`, longer than [`NAME_CHARS_MAX`] or has control characters.
     pub fn new(namespace: Namespace, name: String) -> Result<Self> {
         check_name("table", &name)?;
         Ok(TableIdent { namespace, name })
@@ -81,6 +83,7 @@ impl std::fmt::Display for TableIdent {
 
 fn check_name(kind: &str, name: &str) -> Result<()> {
     ensure(!name.is_empty(), || format!("a {kind} name must not be empty"))?;
+    ensure(!matches!(name, "." | ".."), || format!("a {kind} name must not be {name}: URLs cannot carry it"))?;
     ensure(name.chars().count() <= NAME_CHARS_MAX, || {
         format!("a {kind} name has at most {NAME_CHARS_MAX} characters")
     })?;
@@ -118,15 +121,23 @@ mod tests {
 
     #[test]
     fn bad_names_are_refused() {
-        let long = "x".repeat(NAME_CHARS_MAX + 1);
-        let cases: [&[&str]; 6] = [&[], &[""], &["a", ""], &["a\u{1f}b"], &["a\0"], &[&long]];
-        for case in cases {
-            assert!(namespace(case).is_err(), "accepted {case:?}");
+        let long = "é".repeat(NAME_CHARS_MAX + 1);
+        for name in ["", ".", "..", "a\u{1f}b", "a\0", "a\nb", "a\u{7f}", "a\u{85}", &long] {
+            assert!(namespace(&[name]).is_err(), "accepted {name:?}");
+            assert!(namespace(&["a", name, "b"]).is_err(), "accepted {name:?} within");
+            let table = TableIdent::new(namespace(&["a"]).unwrap(), name.to_owned());
+            assert!(table.is_err(), "accepted {name:?} as a table");
         }
+        for name in ["...", ".a", "a.", "a..b", " ", "é".repeat(NAME_CHARS_MAX).as_str()] {
+            let table = TableIdent::new(namespace(&[name]).unwrap(), name.to_owned());
+            assert!(table.is_ok(), "refused {name:?}");
+        }
+    }
+
+    #[test]
+    fn namespaces_have_1_to_32_levels() {
+        assert!(namespace(&[]).is_err());
         assert!(namespace(&["a"; LEVELS_MAX]).is_ok());
         assert!(namespace(&["a"; LEVELS_MAX + 1]).is_err());
-        assert!(namespace(&["é".repeat(NAME_CHARS_MAX).as_str()]).is_ok());
-        assert!(TableIdent::new(namespace(&["a"]).unwrap(), String::new()).is_err());
-        assert!(TableIdent::new(namespace(&["a"]).unwrap(), "a\nb".to_owned()).is_err());
     }
 }

@@ -2,6 +2,10 @@
 //!
 //! One worker a process takes due jobs one after the other and renews its lease while it works; a worker that died
 //! leaves a lease that runs out. What jobs do is in their own files; who orders them is in `catalog/`.
+//!
+//! A job that fails is tried again after a second, two, four, up to an hour; after `ATTEMPTS_MAX` attempts, about a
+//! day, it is parked: kept in the database with its last error, logged, and counted by `tidewater_jobs_failed`. Each
+//! start of a server gives parked jobs one attempt more.
 
 pub mod purge;
 pub mod reap;
@@ -10,6 +14,7 @@ use crate::{
     app::{App, now_ms},
     catalog,
     db::{self, jobs::LeasedJob},
+    telemetry::metrics,
 };
 use std::time::Duration;
 use tokio::{task::JoinHandle, time::Instant};
@@ -27,6 +32,8 @@ const REAP_EVERY: Duration = Duration::from_secs(24 * 60 * 60);
 /// Pause after the first failure; it doubles with each, up to [`RETRY_MS_MAX`].
 const RETRY_MS: i64 = 1_000;
 const RETRY_MS_MAX: i64 = 60 * 60 * 1_000;
+/// Attempts before a job is parked.
+const ATTEMPTS_MAX: i32 = 32;
 
 /// Why a job did not finish; it is tried again.
 #[derive(Debug, thiserror::Error)]
@@ -43,6 +50,8 @@ pub enum Error {
     FolderTaken,
     #[error("no such kind of job: {0}")]
     UnknownKind(String),
+    #[error("the reader of a manifest broke")]
+    Reader(#[from] tokio::task::JoinError),
 }
 
 /// Starts the worker. It ends soon after `stop`: what it was doing is due again at once, here or elsewhere.
@@ -68,6 +77,9 @@ async fn reap_forever(app: &App) {
 
 async fn work(app: &App, stop: &CancellationToken) {
     let holder = Uuid::now_v7();
+    if let Err(error) = db::jobs::retry_parked(&app.db, now_ms(), ATTEMPTS_MAX - 1).await {
+        tracing::warn!(%error, "jobs that failed too often stay parked until the next start");
+    }
     while !stop.is_cancelled() {
         let worked = match run_next(app, holder, stop).await {
             Ok(worked) => worked,
@@ -77,6 +89,7 @@ async fn work(app: &App, stop: &CancellationToken) {
             }
         };
         if !worked {
+            report_parked(app).await;
             tokio::select! {
                 () = stop.cancelled() => {},
                 () = app.catalog.jobs_due.notified() => {},
@@ -92,6 +105,10 @@ async fn work(app: &App, stop: &CancellationToken) {
 /// When the database cannot be asked for jobs or told how one went; the lease then runs out by itself.
 pub async fn run_next(app: &App, holder: Uuid, stop: &CancellationToken) -> Result<bool, sqlx::Error> {
     let Some(job) = db::jobs::lease(&app.db, holder, now_ms(), LEASE_MS).await? else { return Ok(false) };
+    if job.attempts > ATTEMPTS_MAX {
+        // Nobody lived to say how the last attempt went.
+        return park(app, &job, "its worker died at it").await;
+    }
     let outcome = tokio::select! {
         outcome = run(app, &job) => outcome,
         () = renew_until_lost(app, &job) => {
@@ -99,18 +116,34 @@ pub async fn run_next(app: &App, holder: Uuid, stop: &CancellationToken) -> Resu
             return Ok(true);
         },
         () = stop.cancelled() => {
-            db::jobs::fail(&app.db, &job, "the server was stopped", now_ms()).await?;
+            db::jobs::release(&app.db, &job, now_ms()).await?;
             return Ok(false);
         },
     };
     match outcome {
         Ok(()) => db::jobs::complete(&app.db, &job).await?,
+        Err(error) if job.attempts >= ATTEMPTS_MAX => park(app, &job, &error.to_string()).await?,
         Err(error) => {
             tracing::warn!(job = %job.id, kind = job.kind, attempts = job.attempts, %error, "a job failed");
             db::jobs::fail(&app.db, &job, &error.to_string(), now_ms() + retry_ms(job.attempts)).await?
         }
     };
     Ok(true)
+}
+
+async fn park(app: &App, job: &LeasedJob, error: &str) -> Result<bool, sqlx::Error> {
+    let LeasedJob { id, kind, payload, attempts, .. } = job;
+    tracing::error!(job = %id, kind, order = payload, attempts, error, "a job failed for good: parked until the next start");
+    db::jobs::park(&app.db, job, error).await?;
+    report_parked(app).await;
+    Ok(true)
+}
+
+async fn report_parked(app: &App) {
+    match db::jobs::parked(&app.db).await {
+        Ok(count) => metrics::record_jobs_failed(count),
+        Err(error) => tracing::debug!(%error, "parked jobs cannot be counted"),
+    }
 }
 
 async fn run(app: &App, job: &LeasedJob) -> Result<(), Error> {

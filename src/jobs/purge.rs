@@ -93,7 +93,7 @@ impl Purge<'_> {
 
     async fn manifests_of(&self, manifest_list: &str) -> Result<Vec<String>, Error> {
         let Some(bytes) = self.read(manifest_list).await? else { return Ok(Vec::new()) };
-        match manifests::manifest_list(&bytes) {
+        match reading(move || manifests::manifest_list(&bytes)).await? {
             Ok(manifests) => Ok(manifests.into_iter().map(|manifest| manifest.path).collect()),
             Err(error) => {
                 tracing::warn!(file = manifest_list, %error, "a manifest list cannot be read: its files stay");
@@ -104,7 +104,7 @@ impl Purge<'_> {
 
     async fn files_of(&self, manifest: &str) -> Result<Vec<String>, Error> {
         let Some(bytes) = self.read(manifest).await? else { return Ok(Vec::new()) };
-        match manifests::files(&bytes) {
+        match reading(move || manifests::files(&bytes)).await? {
             Ok(files) => Ok(files),
             Err(error) => {
                 tracing::warn!(file = manifest, %error, "a manifest cannot be read: its files stay");
@@ -157,4 +157,9 @@ impl Purge<'_> {
         }
         Ok(())
     }
+}
+
+/// Reads a manifest where it keeps nobody waiting: a large one takes seconds.
+async fn reading<T: Send + 'static>(read: impl FnOnce() -> T + Send + 'static) -> Result<T, Error> {
+    Ok(tokio::task::spawn_blocking(read).await?)
 }

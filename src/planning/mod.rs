@@ -1,3 +1,4 @@
 //! Reads manifests: for purge now, for scan planning later.
 
+mod avro;
 pub mod manifests;

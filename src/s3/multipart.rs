@@ -21,8 +21,9 @@ const CHECKSUM_TYPE: HeaderName = HeaderName::from_static("x-amz-checksum-type")
 
 /// Sorts behind every upload id: where a listing goes on after all uploads of one key.
 const AFTER_ALL_UPLOADS: &str = "\u{10ffff}";
-/// Pages of the store that one ListMultipartUploads may read while it groups keys.
-const STORE_PAGES_MAX: usize = 100;
+/// Pages of the store that one ListMultipartUploads may read while it groups keys, and uploads on each: few in tests.
+const STORE_PAGES_MAX: usize = if cfg!(test) { 2 } else { 100 };
+const STORE_PAGE: usize = if cfg!(test) { 5 } else { PAGE_MAX };
 
 /// What an upload without an algorithm gets. Its parts may state any checksum: each is verified, none is kept.
 const DEFAULT_CHECKSUM: (ChecksumAlgorithm, ChecksumType) = (checksum::DEFAULT_ALGORITHM, ChecksumType::FullObject);
@@ -276,7 +277,7 @@ async fn uploads_page(
     // A group that ended the page before is the marker of this one.
     let shown = after.as_ref().map(|(key, _)| key.clone());
     for _ in 0..STORE_PAGES_MAX {
-        let read = call.front.store.list_uploads(bucket, &listing.prefix, after.take(), PAGE_MAX).await;
+        let read = call.front.store.list_uploads(bucket, &listing.prefix, after.take(), STORE_PAGE).await;
         let (uploads, more) = read.map_err(|error| subject.error(error))?;
         let mut last = None;
         for (key, upload_id, initiated_ms) in uploads {

@@ -2,7 +2,7 @@
 //!
 //! A client that is refused in the middle of an upload goes on sending. Closing under its hands would reset the
 //! connection and may destroy the answer on its way, so what is left is read and dropped for a while: beside the
-//! request, which holds its place no longer, and within bounds of time and size.
+//! request, which holds its place no longer, and within bounds of time.
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Request, Version, header};
@@ -19,11 +19,11 @@ use std::{
     time::Duration,
 };
 
-/// How long the rest of a body is read and dropped, in all and without a byte.
+/// How much of a body is read and dropped. Bytes.
+const BYTES_MAX: usize = 64 << 20;
+/// How long that may take, in all and without a byte.
 const TIME_MAX: Duration = Duration::from_secs(30);
 const IDLE_MAX: Duration = Duration::from_secs(2);
-/// How much of it. A sender that never ends would keep us busy for as long as it may. Bytes.
-const DROPPED_BYTES_MAX: usize = 48 << 20;
 /// A body of this length or less does not cost its connection. Bytes.
 const KEPT_BYTES_MAX: u64 = 256 << 10;
 
@@ -102,11 +102,11 @@ impl Drop for Lingering {
 }
 
 async fn read_to_end(mut body: Incoming) {
-    let mut left = DROPPED_BYTES_MAX;
+    let mut bytes = 0;
     while let Ok(Some(Ok(frame))) = tokio::time::timeout(IDLE_MAX, body.frame()).await {
-        match left.checked_sub(frame.data_ref().map_or(0, Bytes::len)) {
-            Some(rest) => left = rest,
-            None => return,
+        bytes += frame.data_ref().map_or(0, Bytes::len);
+        if bytes > BYTES_MAX {
+            return;
         }
     }
 }

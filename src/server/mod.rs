@@ -14,9 +14,14 @@ mod routes;
 mod shape;
 mod welcome;
 
-use crate::{app::App, config::Settings, jobs, telemetry::metrics::Metrics};
+use crate::{
+    app::App,
+    config::{Settings, running},
+    jobs,
+    telemetry::metrics::Metrics,
+};
 use listener::{Bound, Limits, Listener, Service};
-use std::{sync::Arc, time::Duration};
+use std::{io::Write, sync::Arc, time::Duration};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -25,6 +30,8 @@ pub use routes::openapi;
 
 /// How often recorded durations are folded into their buckets.
 const FOLD_METRICS_EVERY: Duration = Duration::from_secs(5);
+/// How often freed memory is given back, see [`give_memory_back`].
+const GIVE_MEMORY_BACK_EVERY: Duration = Duration::from_secs(10);
 /// How long jobs may take to notice that they should stop, once requests are done.
 const JOBS_STOP_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -55,8 +62,6 @@ pub enum Error {
     Store(#[source] crate::store::Error),
     #[error(transparent)]
     Auth(#[from] crate::auth::StartError),
-    #[error("bad setting bucket: {0:?} is no bucket name")]
-    Bucket(String),
     #[error("metrics cannot be started")]
     Metrics(#[source] metrics_exporter_prometheus::BuildError),
     #[error("signals cannot be received")]
@@ -74,7 +79,10 @@ fn holder(pid: &Option<u32>) -> String {
 pub async fn serve(settings: Settings) -> Result<(), Error> {
     let signals = Signals::listen().map_err(Error::Signals)?;
     let running = Running::start(settings).await?;
-    print!("{}", welcome::text(&running.app));
+    // Where nobody can be welcomed, the log still says it.
+    if let Err(error) = std::io::stdout().write_all(welcome::text(&running.app).as_bytes()) {
+        tracing::warn!(%error, catalog = running.app.settings.catalog_url, "ready, but standard output takes nothing");
+    }
     signals.first().await;
     tracing::info!("stopping: no new connections, requests under way finish");
     tokio::select! {
@@ -93,7 +101,8 @@ pub struct Running {
     stop_jobs: CancellationToken,
     listeners: Vec<JoinHandle<()>>,
     jobs: JoinHandle<()>,
-    folding: JoinHandle<()>,
+    /// Folds metrics and gives memory back until it is aborted.
+    upkeep: JoinHandle<()>,
 }
 
 impl Running {
@@ -123,8 +132,13 @@ impl Running {
             start(scrape, Service::Metrics(metrics::router(app.clone(), metrics.clone()))),
         ];
         let jobs = jobs::spawn(app.clone(), stop_jobs.clone());
-        let folding = tokio::spawn(fold_metrics(metrics));
-        Ok(Running { app, _lock: lock, stop_listening, stop_jobs, listeners, jobs, folding })
+        let upkeep = tokio::spawn(async move {
+            tokio::join!(fold_metrics(metrics), give_memory_back());
+        });
+        if let Err(error) = running::announce(&app.settings) {
+            tracing::warn!(%error, "other commands need this server's addresses: the data folder takes no note of them");
+        }
+        Ok(Running { app, _lock: lock, stop_listening, stop_jobs, listeners, jobs, upkeep })
     }
 
     /// Stops gently, as the module's page says.
@@ -139,7 +153,8 @@ impl Running {
         if tokio::time::timeout(JOBS_STOP_TIMEOUT, self.jobs).await.is_err() {
             tracing::warn!("a job did not stop in time: its lease runs out and it starts again");
         }
-        self.folding.abort();
+        self.upkeep.abort();
+        running::withdraw(&self.app.settings);
         self.app.store.close().await;
         self.app.db.close().await;
     }
@@ -167,6 +182,17 @@ async fn fold_metrics(metrics: Metrics) {
     loop {
         ticks.tick().await;
         metrics.fold();
+    }
+}
+
+/// The allocator hands freed pages to the system only while threads allocate or end: what large transfers freed last
+/// would stay resident on a server that has become idle. A thread that ends makes it look.
+async fn give_memory_back() {
+    let mut ticks = tokio::time::interval(GIVE_MEMORY_BACK_EVERY);
+    loop {
+        ticks.tick().await;
+        // Where no thread can be made, memory is not what is short.
+        std::thread::Builder::new().name("memory".to_owned()).spawn(|| {}).ok();
     }
 }
 

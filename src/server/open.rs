@@ -7,7 +7,7 @@ use crate::{
     catalog::Caches,
     config::Settings,
     db::{self, DatabaseSettings, Db, warehouses::WarehouseRow},
-    store::{self, BucketName, Store, StoreSettings},
+    store::{self, Store, StoreSettings},
 };
 use std::{
     fs::{DirBuilder, File, OpenOptions, TryLockError},
@@ -92,15 +92,14 @@ async fn make_first_warehouse(app: &App) -> Result<(), Error> {
     if db::warehouses::load(&app.db, &settings.warehouse).await.map_err(Error::Database)?.is_some() {
         return Ok(());
     }
-    let bucket = BucketName::parse(&settings.bucket).ok_or_else(|| Error::Bucket(settings.bucket.clone()))?;
-    match app.store.create_bucket(&bucket, now_ms()).await {
+    match app.store.create_bucket(&settings.bucket, now_ms()).await {
         Ok(()) | Err(store::Error::BucketExists) => {}
         Err(error) => return Err(Error::Store(error)),
     }
     let row = WarehouseRow {
         id: uuid::Uuid::now_v7(),
         name: settings.warehouse.clone(),
-        location: format!("s3://{}", bucket.as_str()),
+        location: format!("s3://{}", settings.bucket.as_str()),
     };
     // Another replica may have been faster: then its row stands.
     db::warehouses::create(&app.db, &row).await.map_err(Error::Database)?;

@@ -1,9 +1,15 @@
 //! What the listeners serve.
 
 use super::{health, shape};
-use crate::{api, app::App, rest, s3};
-use axum::{Router, extract::Request, response::Response};
+use crate::{api, app::App, rest, s3, telemetry::Answered};
+use axum::{
+    Json, Router,
+    extract::Request,
+    response::{IntoResponse, Response},
+    routing::get,
+};
 use http::StatusCode;
+use serde_json::json;
 use utoipa::openapi::OpenApi;
 use utoipa_swagger_ui::SwaggerUi;
 
@@ -15,7 +21,9 @@ pub fn catalog(app: &App) -> Router {
         .merge(api::router(app.clone()))
         .merge(health::router(app.clone()))
         .merge(docs)
+        .route("/", get(index))
         .fallback(no_route)
+        .method_not_allowed_fallback(wrong_method)
 }
 
 /// The OpenAPI document of all that the catalog's listener serves.
@@ -40,7 +48,33 @@ fn base_host(s3_url: &str) -> Option<String> {
     url.domain().map(str::to_owned)
 }
 
+/// For whoever opens the bare address.
+async fn index() -> Response {
+    let places = json!({
+        "name": "Tidewater",
+        "catalog": "/v1/config",
+        "api": "/api/v1/keys",
+        "docs": "/docs",
+        "openapi": "/docs/openapi.json",
+        "health": ["/health/live", "/health/ready"],
+    });
+    let mut response = Json(places).into_response();
+    response.extensions_mut().insert(Answered { operation: "index", principal: None });
+    response
+}
+
 async fn no_route(request: Request) -> Response {
-    let message = format!("no such route: {} {}", request.method(), request.uri().path());
+    let (method, path) = (request.method(), request.uri().path());
+    let pointer = match path {
+        "/health" | "/health/" => ": ask /health/live or /health/ready",
+        "/metrics" => ": metrics are on an address of their own (--metrics-addr)",
+        _ => "",
+    };
+    let message = format!("no such route: {method} {path}{pointer}");
     shape::iceberg(StatusCode::NOT_FOUND, "NotFoundException", &message)
+}
+
+async fn wrong_method(request: Request) -> Response {
+    let message = format!("{} does not take {}", request.uri().path(), request.method());
+    shape::iceberg(StatusCode::METHOD_NOT_ALLOWED, "UnsupportedOperationException", &message)
 }

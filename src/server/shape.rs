@@ -1,4 +1,8 @@
 //! Answers the listeners give by themselves, in the shape their clients can read.
+//!
+//! Some never come here: hyper itself refuses a head it cannot parse (400), a request line beyond 65,534 bytes (414), and
+//! more headers than the listener's bound or a head beyond its read buffer (431), before there is a request to hand on.
+//! Its answers have no body, and it offers no hook to give them one; the connection closes after them.
 
 use crate::telemetry::RequestId;
 use axum::body::Body;

@@ -14,6 +14,7 @@ const PANICS: &str = "tidewater_panics_total";
 const S3_BYTES: &str = "tidewater_s3_bytes_total";
 const DATABASE_CONNECTIONS: &str = "tidewater_database_connections";
 const DATABASE_CHANGES_WAITING: &str = "tidewater_database_changes_waiting";
+const JOBS_FAILED: &str = "tidewater_jobs_failed";
 
 /// Upper ends of the histogram's buckets. Seconds.
 const BUCKETS_S: [f64; 15] =
@@ -60,6 +61,7 @@ fn describe() {
     describe_counter!(S3_BYTES, Unit::Bytes, "Object bytes taken in and sent out by S3");
     describe_gauge!(DATABASE_CONNECTIONS, "Connections to the catalog database, by state");
     describe_gauge!(DATABASE_CHANGES_WAITING, "Changes waiting for SQLite's writer");
+    describe_gauge!(JOBS_FAILED, "Background jobs that failed too often and wait for the next start");
     describe_counter!("tidewater_commits_total", "Commits to tables, by outcome");
     describe_counter!("tidewater_commit_retries_total", "Lost races for a table's pointer that were tried again");
     describe_counter!("tidewater_metadata_cache_total", "Look-ups in the metadata cache, by result");
@@ -86,6 +88,11 @@ pub fn record_database(connections: u32, connections_idle: usize, changes_waitin
     gauge!(DATABASE_CONNECTIONS, "state" => "idle").set(idle);
     gauge!(DATABASE_CONNECTIONS, "state" => "used").set(connections.saturating_sub(idle));
     gauge!(DATABASE_CHANGES_WAITING).set(u32::try_from(changes_waiting).unwrap_or(u32::MAX));
+}
+
+/// Jobs that are parked in the database, whichever replica parked them.
+pub fn record_jobs_failed(count: i64) {
+    gauge!(JOBS_FAILED).set(u32::try_from(count).unwrap_or(u32::MAX));
 }
 
 /// Counts something as present for as long as it lives.

@@ -20,6 +20,7 @@ on_both_databases! {
     deep_nesting_is_400,
     huge_and_endless_bodies_are_413,
     names_that_cannot_be_are_400,
+    access_keys_that_cannot_be_are_refused_in_shape,
 }
 
 const TABLE: &str = "/v1/namespaces/ns/tables/t";
@@ -213,16 +214,58 @@ async fn names_that_cannot_be_are_400(database: Database) {
         json!({"namespace": ["a", ""]}),
         json!({"namespace": ["a\u{0}b"]}),
         json!({"namespace": ["x".repeat(5_000)]}),
+        json!({"namespace": ["."]}),
+        json!({"namespace": ["ns", ".."]}),
     ] {
         let answer = fixture.catalog.post("/v1/namespaces", &body).await;
         assert_eq!(answer.status, 400, "{body}: {}", answer.text());
         protocol_error(&answer);
     }
+    let schema = json!({"type": "struct", "fields": []});
+    for (name, location) in [(".", None), ("..", None), ("u", Some("a?b")), ("u", Some("a#b")), ("u", Some("a%2Fb"))] {
+        let mut body = json!({"name": name, "schema": schema});
+        if let Some(folder) = location {
+            body["location"] = json!(format!("s3://lakehouse-warehouse/{folder}"));
+        }
+        fixture.catalog.post("/v1/namespaces/ns/tables", &body).await.error(400, "BadRequestException");
+    }
+    fixture.unharmed().await;
     let zero = fixture.catalog.set_property("ns", "t", "key", "a\u{0}b").await;
     assert!(zero.status == 400 || zero.status == 200, "{}", zero.text());
     let unknown = send(fixture.catalog.request(Method::GET, "/v1/no/such/route")).await;
     assert!(matches!(unknown.status, 400 | 404), "{}", unknown.text());
     protocol_error(&unknown);
+}
+
+async fn access_keys_that_cannot_be_are_refused_in_shape(database: Database) {
+    let server = Server::start(database).await;
+    let catalog = Catalog::login(&server).await;
+    let asked = async |method: Method, path: &str| send(catalog.request(method, path)).await;
+    asked(Method::DELETE, "/api/v1/keys/%00").await.error(404, "NotFoundException");
+    asked(Method::DELETE, "/api/v1/keys/a%0Ab").await.error(404, "NotFoundException");
+    asked(Method::DELETE, "/api/v1/keys/%ff").await.error(400, "BadRequestException");
+    asked(Method::DELETE, "/api/v1/keys/").await.error(404, "NotFoundException");
+    asked(Method::GET, "/api/v1/no-such-thing").await.error(404, "NotFoundException");
+    let wrong = asked(Method::PATCH, "/api/v1/keys").await;
+    wrong.error(405, "UnsupportedOperationException");
+    assert!(wrong.header("allow").is_some_and(|allowed| allowed.contains("POST")), "{wrong:?}");
+}
+
+#[tokio::test]
+async fn bare_addresses_say_where_things_are() {
+    let server = Server::start(Database::Sqlite).await;
+    let catalog = Catalog::anonymous(&server);
+    let index = catalog.get("/").await.ok();
+    for place in ["/docs", "/health/ready", "/v1/config"] {
+        assert!(index.to_string().contains(place), "{index}");
+    }
+    assert_eq!(catalog.get(index["docs"].as_str().unwrap()).await.status, 200);
+    assert_eq!(catalog.get(index["openapi"].as_str().unwrap()).await.status, 200);
+    for (path, pointer) in [("/health", "/health/ready"), ("/health/", "/health/ready"), ("/metrics", "--metrics-addr")]
+    {
+        let said = catalog.get(path).await.error(404, "NotFoundException");
+        assert!(said.contains(pointer), "{said}");
+    }
 }
 
 /// The protocol's error body, whatever its type says.

@@ -80,11 +80,44 @@ async fn first_start_makes_a_private_root_key_and_says_where() {
 }
 
 #[tokio::test]
+async fn all_that_is_written_is_the_owners_only_even_in_an_open_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    fs::create_dir(&data).unwrap();
+    fs::set_permissions(&data, fs::Permissions::from_mode(0o755)).unwrap();
+    let server = Setup::on(Database::Sqlite).await.data(&data).start().await;
+    until(async || data.join("running.toml").exists()).await;
+    // With the files that only live while it runs: both databases' logs and indexes of logs.
+    for name in ["catalog.db", "catalog.db-wal", "catalog.db-shm", "store/index.db", "store/index.db-wal", "lock"] {
+        assert!(data.join(name).exists(), "{name}");
+    }
+    let s3 = S3::root(&server);
+    assert_eq!(s3.put(BUCKET, "large", vec![7u8; 1 << 20]).await.status, 200);
+
+    let (mut open, mut files, mut folders) = (Vec::new(), 0, vec![data.clone()]);
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let metadata = fs::metadata(&path).unwrap();
+            if metadata.permissions().mode() & 0o077 != 0 {
+                open.push(path.clone());
+            }
+            match metadata.is_dir() {
+                true => folders.push(path),
+                false => files += 1,
+            }
+        }
+    }
+    assert!(open.is_empty() && files > 7, "{files} files, open: {open:?}");
+}
+
+#[tokio::test]
 async fn welcome_names_addresses_and_warehouse() {
     let server = Server::start(Database::Sqlite).await;
     until(async || server.log().contains("tidewater connect")).await;
     let log = server.log();
-    for told in [server.catalog_url(), server.s3_url(), "lakehouse".to_owned(), "tidewater connect".to_owned()] {
+    let next = format!("tidewater connect spark --data {}", server.data().display());
+    for told in [server.catalog_url(), server.s3_url(), "lakehouse".to_owned(), next] {
         assert!(log.contains(&told), "no {told} in\n{log}");
     }
     assert!(!log.contains(ROOT_SECRET));

@@ -80,6 +80,19 @@ impl Setup {
 
     /// The program with this setup's settings, for other subcommands: `command("connect")` and further arguments.
     pub fn command(&self, subcommand: &str) -> Command {
+        let mut command = self.command_on_folder(subcommand);
+        let listeners = ["--catalog-addr", "--s3-addr", "--metrics-addr"];
+        for (name, address) in listeners.iter().zip(self.addresses) {
+            command.arg(name).arg(address.to_string());
+        }
+        for (name, value) in self.flags.iter().filter(|(name, _)| name != "--data") {
+            command.arg(format!("{name}={value}"));
+        }
+        command
+    }
+
+    /// The program told of folder, database and variables, and of nothing else.
+    pub fn command_on_folder(&self, subcommand: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tidewater"));
         command.arg(subcommand).stdin(Stdio::null());
         // The test's own variables would be settings the program does not know.
@@ -90,17 +103,13 @@ impl Setup {
             command.env("TIDEWATER_DATABASE_URL", database.url());
         }
         command.envs(self.variables.iter().cloned());
-        if !self.flags.iter().any(|(name, _)| name == "--data") {
-            command.arg("--data").arg(self.folder.path().join("data"));
-        }
-        let listeners = ["--catalog-addr", "--s3-addr", "--metrics-addr"];
-        for (name, address) in listeners.iter().zip(self.addresses) {
-            command.arg(name).arg(address.to_string());
-        }
-        for (name, value) in &self.flags {
-            command.arg(format!("{name}={value}"));
-        }
+        command.arg("--data").arg(self.data_folder());
         command
+    }
+
+    fn data_folder(&self) -> PathBuf {
+        let given = self.flags.iter().find(|(name, _)| name == "--data");
+        given.map_or_else(|| self.folder.path().join("data"), |(_, value)| PathBuf::from(value))
     }
 
     fn log_path(&self) -> PathBuf {
@@ -140,8 +149,7 @@ impl Server {
     }
     /// The data folder.
     pub fn data(&self) -> PathBuf {
-        let given = self.setup.flags.iter().find(|(name, _)| name == "--data");
-        given.map_or_else(|| self.setup.folder.path().join("data"), |(_, value)| PathBuf::from(value))
+        self.setup.data_folder()
     }
     pub fn pid(&self) -> u32 {
         self.child.id()
@@ -149,6 +157,10 @@ impl Server {
     /// The program with this server's settings, for other subcommands.
     pub fn command(&self, subcommand: &str) -> Command {
         self.setup.command(subcommand)
+    }
+    /// The program told where this server's folder is, and its root key.
+    pub fn command_on_folder(&self, subcommand: &str) -> Command {
+        self.setup.command_on_folder(subcommand)
     }
     /// Everything every start of this server wrote to its standard output and error.
     pub fn log(&self) -> String {

@@ -28,10 +28,23 @@ async fn bad_values_are_refused_by_name() {
         ("page-size-max", "0"),
         ("catalog-url", "not a url"),
         ("log-format", "morse"),
+        ("bucket", "My_Bucket"),
+        ("warehouse", ".."),
         ("database-url", "mysql://127.0.0.1/x"),
     ] {
         refused(Setup::on(Database::Sqlite).await.flag(name, value), name).await;
     }
+}
+
+#[tokio::test]
+async fn one_address_for_two_listeners_names_both_settings() {
+    let setup = Setup::on(Database::Sqlite).await;
+    let setup = setup.variable("TIDEWATER_S3_ADDR", "127.0.0.1:8181");
+    let mut command = setup.command_on_folder("serve");
+    let output = command.args(["--catalog-addr", "0.0.0.0:8181"]).output().unwrap();
+    let words = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{words}");
+    assert!(words.contains("flag --catalog-addr") && words.contains("variable TIDEWATER_S3_ADDR"), "{words}");
 }
 
 #[tokio::test]

@@ -26,6 +26,7 @@ fn spark_command() {
               --conf 'spark.sql.catalog.lake.type=rest' \
               --conf 'spark.sql.catalog.lake.uri=http://127.0.0.1:8181' \
               --conf 'spark.sql.catalog.lake.warehouse=lakehouse' \
+              --conf 'spark.sql.catalog.lake.rest.auth.type=oauth2' \
               --conf 'spark.sql.catalog.lake.credential=TWID:sec'\''ret' \
               --conf 'spark.sql.catalog.lake.oauth2-server-uri=http://127.0.0.1:8181/v1/oauth/tokens' \
               --conf 'spark.sql.catalog.lake.scope=catalog' \
@@ -77,6 +78,7 @@ fn flink_statement() {
               'catalog-type' = 'rest',
               'uri' = 'http://127.0.0.1:8181',
               'warehouse' = 'lakehouse',
+              'rest.auth.type' = 'oauth2',
               'credential' = 'TWID:sec''ret',
               'oauth2-server-uri' = 'http://127.0.0.1:8181/v1/oauth/tokens',
               'scope' = 'catalog',
@@ -167,7 +169,7 @@ fn curl_script() {
               sed 's/.*"access_token":"\([^"]*\)".*/\1/')
             PREFIX=$(curl -fsS "$CATALOG/v1/config?warehouse=lakehouse" -H "Authorization: Bearer $TOKEN" |
               sed 's/.*"prefix":"\([^"]*\)".*/\1/')
-            curl -fsS "$CATALOG/v1/$PREFIX/namespaces" -H "Authorization: Bearer $TOKEN"
+            curl -fsS -w '\n' "$CATALOG/v1/$PREFIX/namespaces" -H "Authorization: Bearer $TOKEN"
         "#]],
     );
 }

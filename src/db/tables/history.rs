@@ -5,7 +5,7 @@
 
 use super::{TableRow, columns};
 use crate::db::{
-    Db,
+    Db, To,
     change::Change,
     locations,
     pointers::Pointers,
@@ -53,8 +53,8 @@ pub struct HistoryRow {
 ///
 /// # Errors
 /// Any but a refused argument leaves open whether the pointer moved: [`settle`] answers that.
-pub async fn swap(db: &Db, swap: &Swap<'_>) -> Result<Swapped, sqlx::Error> {
-    match db.write(Move::of(swap)?).await? {
+pub async fn swap(to: impl Into<To<'_>>, swap: &Swap<'_>) -> Result<Swapped, sqlx::Error> {
+    match to.into().write(Move::of(swap)?).await? {
         Moved::Done(revision, _) => Ok(Swapped::Done(revision)),
         Moved::Lost => Ok(Swapped::Lost),
         Moved::LocationTaken => Ok(Swapped::LocationTaken),
@@ -85,20 +85,18 @@ impl Change for Move {
     type Answer = Moved;
 
     async fn apply(&self, tx: &mut Tx<'_>) -> Result<Moved, sqlx::Error> {
-        if self.moves_location {
-            locations::lock(tx, &self.location_key).await?;
-            if locations::taken(tx.on(), &self.location_key, locations::Except::Row(self.id)).await? {
-                return Ok(Moved::LocationTaken);
-            }
+        if let Some(key) = self.claims() {
+            locations::lock(tx, key).await?;
         }
-        match tx {
-            Arms::Sqlite(_) => self.update_then_record(tx).await,
-            Arms::Postgres(_) => self.update_and_record(tx).await,
-        }
+        self.run(tx).await
     }
 
     fn is_single_statement(&self) -> bool {
         !self.moves_location
+    }
+
+    fn took_effect(&self, answer: &Moved) -> bool {
+        matches!(answer, Moved::Done(..))
     }
 
     fn publish(&self, answer: &Moved, pointers: &Pointers) {
@@ -123,6 +121,27 @@ impl Move {
             format_version: swap.format_version,
             now_ms: swap.now_ms,
         })
+    }
+
+    /// The row it moves.
+    pub(super) fn id(&self) -> Uuid {
+        self.id
+    }
+
+    /// The location that must be locked before it runs.
+    pub(super) fn claims(&self) -> Option<&str> {
+        self.moves_location.then_some(&self.location_key)
+    }
+
+    pub(super) async fn run(&self, tx: &mut Tx<'_>) -> Result<Moved, sqlx::Error> {
+        let except = locations::Except::Row(self.id);
+        if self.moves_location && locations::taken(tx.on(), &self.location_key, except).await? {
+            return Ok(Moved::LocationTaken);
+        }
+        match tx {
+            Arms::Sqlite(_) => self.update_then_record(tx).await,
+            Arms::Postgres(_) => self.update_and_record(tx).await,
+        }
     }
 
     async fn update_then_record(&self, tx: &mut Tx<'_>) -> Result<Moved, sqlx::Error> {
@@ -199,15 +218,15 @@ pub async fn settle(db: &Db, table: Uuid, metadata_location: &str) -> Result<Set
     Ok(if db.write(change).await?.landed { Settled::Landed } else { Settled::Lost })
 }
 
-struct Settle {
-    table: Uuid,
-    metadata_location: String,
+pub(super) struct Settle {
+    pub table: Uuid,
+    pub metadata_location: String,
 }
 
-struct Fenced {
+pub(in crate::db) struct Fenced {
     /// `None` when the table is gone, and a late swap with it.
-    row: Option<TableRow>,
-    landed: bool,
+    pub row: Option<TableRow>,
+    pub landed: bool,
 }
 
 impl Change for Settle {
@@ -249,16 +268,14 @@ pub async fn settle_create(db: &Db, location: &str, metadata_location: &str) -> 
     Ok(if landed { Settled::Landed } else { Settled::Lost })
 }
 
-struct SettleCreate {
-    location_key: String,
-    metadata_location: String,
+pub(super) struct SettleCreate {
+    pub location_key: String,
+    pub metadata_location: String,
 }
 
-impl Change for SettleCreate {
-    type Answer = bool;
-
-    async fn apply(&self, tx: &mut Tx<'_>) -> Result<bool, sqlx::Error> {
-        locations::lock(tx, &self.location_key).await?;
+impl SettleCreate {
+    /// Once the location is locked.
+    pub async fn ask(&self, tx: &mut Tx<'_>) -> Result<bool, sqlx::Error> {
         let landed: Option<(i64,)> = tx
             .on()
             .optional(
@@ -267,6 +284,15 @@ impl Change for SettleCreate {
             )
             .await?;
         Ok(landed.is_some())
+    }
+}
+
+impl Change for SettleCreate {
+    type Answer = bool;
+
+    async fn apply(&self, tx: &mut Tx<'_>) -> Result<bool, sqlx::Error> {
+        locations::lock(tx, &self.location_key).await?;
+        self.ask(tx).await
     }
 }
 

@@ -3,7 +3,7 @@
 use super::{Kind, Occupant, TableRow, columns, history, occupant};
 use crate::{
     db::{
-        Db,
+        To,
         change::Change,
         jobs::{self, NewJob},
         locations, namespaces,
@@ -48,14 +48,15 @@ pub enum Rename {
 
 /// Creates the row at revision 1 and its history. A taken name is reported before a taken location.
 pub async fn create(
-    db: &Db,
+    to: impl Into<To<'_>>,
     warehouse: Uuid,
     ident: &TableIdent,
     new: &NewTable,
     now_ms: i64,
 ) -> Result<Create, sqlx::Error> {
+    let to = to.into();
     for _ in 0..ATTEMPTS_MAX {
-        match db.write(CreateTable::of(warehouse, ident, new, now_ms)?).await {
+        match to.write(CreateTable::of(warehouse, ident, new, now_ms)?).await {
             Ok(Some(outcome)) => return Ok(outcome),
             Ok(None) => {}
             Err(error) => match violation(&error) {
@@ -82,17 +83,12 @@ impl Change for CreateTable {
     type Answer = Option<Create>;
 
     async fn apply(&self, tx: &mut Tx<'_>) -> Result<Option<Create>, sqlx::Error> {
-        locations::lock(tx, &self.location_key).await?;
-        if locations::taken(tx.on(), &self.location_key, locations::Except::Nobody).await? {
-            return Ok(Some(self.refused(tx).await?.unwrap_or(Create::LocationTaken)));
-        }
-        match self.insert(tx).await? {
-            Some(row) => {
-                history::record(tx, &row, self.now_ms).await?;
-                Ok(Some(Create::Done(row)))
-            }
-            None => self.refused(tx).await,
-        }
+        locations::lock(tx, self.claims()).await?;
+        self.run(tx).await
+    }
+
+    fn took_effect(&self, answer: &Option<Create>) -> bool {
+        matches!(answer, Some(Create::Done(_)))
     }
 
     fn publish(&self, answer: &Option<Create>, pointers: &Pointers) {
@@ -112,6 +108,29 @@ impl CreateTable {
         locations::check_len(&new.metadata_location)?;
         let location_key = locations::key(&new.location)?;
         Ok(CreateTable { id: Uuid::now_v7(), warehouse, ident: ident.clone(), new: new.clone(), location_key, now_ms })
+    }
+
+    /// The location that must be locked before it runs.
+    pub(super) fn claims(&self) -> &str {
+        &self.location_key
+    }
+
+    /// The name it takes, for running several in one order.
+    pub(super) fn name(&self) -> (String, &str) {
+        (namespaces::path_key(&self.ident.namespace), &self.ident.name)
+    }
+
+    pub(super) async fn run(&self, tx: &mut Tx<'_>) -> Result<Option<Create>, sqlx::Error> {
+        if locations::taken(tx.on(), &self.location_key, locations::Except::Nobody).await? {
+            return Ok(Some(self.refused(tx).await?.unwrap_or(Create::LocationTaken)));
+        }
+        match self.insert(tx).await? {
+            Some(row) => {
+                history::record(tx, &row, self.now_ms).await?;
+                Ok(Some(Create::Done(row)))
+            }
+            None => self.refused(tx).await,
+        }
     }
 
     async fn insert(&self, tx: &mut Tx<'_>) -> Result<Option<TableRow>, sqlx::Error> {
@@ -155,14 +174,14 @@ impl CreateTable {
 /// Removes the row and, in the same transaction, enqueues `job` (a purge). `None` when there was no such table.
 /// The history stays until [`super::forget_history`].
 pub async fn drop(
-    db: &Db,
+    to: impl Into<To<'_>>,
     warehouse: Uuid,
     ident: &TableIdent,
     kind: Kind,
     job: Option<&NewJob>,
 ) -> Result<Option<TableRow>, sqlx::Error> {
-    db.write(DropTable { warehouse, ident: ident.clone(), kind, job: job.map(|job| (Uuid::now_v7(), job.clone())) })
-        .await
+    let job = job.map(|job| (Uuid::now_v7(), job.clone()));
+    to.into().write(DropTable { warehouse, ident: ident.clone(), kind, job }).await
 }
 
 struct DropTable {
@@ -203,6 +222,10 @@ impl Change for DropTable {
         self.job.is_none()
     }
 
+    fn took_effect(&self, answer: &Option<TableRow>) -> bool {
+        answer.is_some()
+    }
+
     fn publish(&self, answer: &Option<TableRow>, pointers: &Pointers) {
         answer.iter().for_each(|row| pointers.forget_table(row.namespace_id, &row.name));
     }
@@ -210,15 +233,16 @@ impl Change for DropTable {
 
 /// Gives a table another name, namespace or both. Onto itself it changes nothing.
 pub async fn rename(
-    db: &Db,
+    to_db: impl Into<To<'_>>,
     warehouse: Uuid,
     from: &TableIdent,
     to: &TableIdent,
     kind: Kind,
 ) -> Result<Rename, sqlx::Error> {
+    let to_db = to_db.into();
     for _ in 0..ATTEMPTS_MAX {
         let change = RenameTable { warehouse, from: from.clone(), to: to.clone(), kind };
-        let error = match db.write(change).await {
+        let error = match to_db.write(change).await {
             Ok(Renamed::Refused(refused)) => return Ok(refused),
             Ok(Renamed::Done { .. }) => return Ok(Rename::Done),
             Ok(Renamed::Raced) => continue,
@@ -275,6 +299,10 @@ impl Change for RenameTable {
             )
             .await?;
         Ok(to.map_or(Renamed::Raced, |to| Renamed::Done { from: Box::new(from), to: Box::new(to) }))
+    }
+
+    fn took_effect(&self, answer: &Renamed) -> bool {
+        matches!(answer, Renamed::Done { .. })
     }
 
     fn publish(&self, answer: &Renamed, pointers: &Pointers) {

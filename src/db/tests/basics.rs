@@ -16,6 +16,8 @@ on_both!(
     a_job_goes_to_one_holder_until_its_lease_ends,
     only_the_newest_holder_finishes_a_job,
     a_failed_job_is_due_again_at_its_time,
+    a_parked_job_is_leased_to_nobody_until_it_is_retried,
+    a_released_job_is_due_at_once_and_its_attempt_does_not_count,
     the_longest_due_job_comes_first,
     every_job_is_leased_once_among_many_takers,
     ping_touches_the_database,
@@ -109,6 +111,34 @@ async fn a_failed_job_is_due_again_at_its_time(db: Db) {
     assert!(!jobs::complete(&db, &leased).await.unwrap(), "who failed holds nothing");
     assert!(jobs::lease(&db, Uuid::now_v7(), 49, 10).await.unwrap().is_none());
     assert_eq!(jobs::lease(&db, Uuid::now_v7(), 50, 10).await.unwrap().map(|job| job.attempts), Some(2));
+}
+
+async fn a_parked_job_is_leased_to_nobody_until_it_is_retried(db: Db) {
+    for _ in 0..3 {
+        jobs::enqueue(&db, &job("purge", 0)).await.unwrap();
+    }
+    let lease = async |now_ms| jobs::lease(&db, Uuid::now_v7(), now_ms, 10).await.unwrap();
+    let (first, second) = (lease(0).await.unwrap(), lease(0).await.unwrap());
+    assert!(jobs::park(&db, &first, "no").await.unwrap());
+    assert!(jobs::park(&db, &second, "no").await.unwrap());
+    assert!(!jobs::complete(&db, &first).await.unwrap(), "who parked it holds nothing");
+    assert_eq!(jobs::parked(&db).await.unwrap(), 2);
+    assert!(lease(0).await.is_some_and(|third| third.id != first.id && third.id != second.id));
+    assert!(lease(9).await.is_none());
+    jobs::retry_parked(&db, 5, 31).await.unwrap();
+    assert_eq!(jobs::parked(&db).await.unwrap(), 0);
+    assert_eq!([lease(5).await.unwrap().attempts, lease(5).await.unwrap().attempts], [32, 32]);
+    assert!(lease(9).await.is_none(), "the one that somebody holds is not touched");
+}
+
+async fn a_released_job_is_due_at_once_and_its_attempt_does_not_count(db: Db) {
+    jobs::enqueue(&db, &job("purge", 0)).await.unwrap();
+    for now_ms in [3, 4] {
+        let leased = jobs::lease(&db, Uuid::now_v7(), now_ms, 10).await.unwrap().expect("due");
+        assert_eq!(leased.attempts, 1);
+        assert!(jobs::release(&db, &leased, now_ms + 1).await.unwrap());
+        assert!(!jobs::release(&db, &leased, now_ms + 1).await.unwrap(), "released already");
+    }
 }
 
 async fn the_longest_due_job_comes_first(db: Db) {

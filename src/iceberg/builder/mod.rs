@@ -96,6 +96,18 @@ impl Builder {
         Builder::new(&nothing, now_ms)
     }
 
+    /// The table as it is so far.
+    pub fn metadata(&self) -> &TableMetadata {
+        &self.metadata
+    }
+
+    /// What follows is another commit's: "last added" means added by it.
+    pub fn begin_commit(&mut self) {
+        self.last_added_schema = None;
+        self.last_added_spec = None;
+        self.last_added_sort_order = None;
+    }
+
     /// Applies one update.
     ///
     /// # Errors

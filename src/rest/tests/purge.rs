@@ -1,6 +1,6 @@
 use super::*;
 use crate::{
-    catalog::files,
+    catalog::{files, purge::Order},
     jobs::{purge, reap, run_next},
     planning::manifests::tests::{list_of, manifest_of},
 };
@@ -95,7 +95,7 @@ async fn a_purge_cut_short_starts_over(db: Db) {
         crate::db::tables::load(&server.app.db, warehouse.id, &path::table("n", "t").unwrap()).await.unwrap().unwrap()
     };
     let warehouse = warehouses::named(&server.app, WAREHOUSE).await.unwrap();
-    let order = crate::catalog::purge::Order::new(&warehouse, &row);
+    let order = Order::new(&warehouse, &row);
     server.delete(&format!("{TABLES}/t?purgeRequested=true")).await.expect(204);
     // As an engine that deletes files itself, or a worker that died, leaves it.
     for file in ["data/a", "metadata/m1.avro"] {
@@ -211,6 +211,61 @@ async fn a_table_whose_files_are_shared_is_not_purged(db: Db) {
     assert_eq!(server.keys("wh/").await.len(), 1);
 }
 
+async fn a_job_that_fails_too_often_is_kept_and_tried_again_at_the_next_start(db: Db) {
+    use crate::db::jobs;
+    let server = Server::start(db).await;
+    let db = &server.app.db;
+    let job = jobs::NewJob { kind: "no-such-kind".to_owned(), payload: "{}".to_owned(), not_before_ms: 0 };
+    jobs::enqueue(db, &job).await.unwrap();
+    // As after a day of failures: each is due again within an hour, and the last is not.
+    let far_ms = now_ms() + 2 * 60 * 60 * 1_000;
+    let mut attempts = 0;
+    while jobs::parked(db).await.unwrap() == 0 {
+        let leased = jobs::lease(db, Uuid::now_v7(), far_ms, 0).await.unwrap().expect("a failed job is due again");
+        assert_eq!(leased.attempts, attempts + 1);
+        jobs::release(db, &leased, 0).await.unwrap();
+        assert_eq!(run_jobs(&server).await, 1);
+        attempts += 1;
+    }
+    assert_eq!(attempts, 32);
+    assert!(jobs::lease(db, Uuid::now_v7(), far_ms, 0).await.unwrap().is_none());
+
+    let stop = CancellationToken::new();
+    let worker = crate::jobs::spawn(server.app.clone(), stop.clone());
+    // It is tried once, and parked again.
+    let tried = async {
+        while jobs::parked(db).await.unwrap() == 1 {
+            tokio::task::yield_now().await;
+        }
+        while jobs::parked(db).await.unwrap() == 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(10), tried).await.unwrap();
+    stop.cancel();
+    worker.await.unwrap();
+}
+
+async fn a_job_that_takes_its_worker_down_is_parked_untried(db: Db) {
+    use crate::db::jobs;
+    let server = Server::start(db).await;
+    let db = &server.app.db;
+    // One that would succeed: its table is gone already.
+    let location = format!("{LOCATION}/gone");
+    let metadata_location = format!("{location}/metadata/v1.metadata.json");
+    let order = Order { warehouse: WAREHOUSE.to_owned(), table: Uuid::now_v7(), location, metadata_location };
+    jobs::enqueue(db, &order.job(0)).await.unwrap();
+    for _ in 0..32 {
+        // A lease that nobody lives to end.
+        jobs::lease(db, Uuid::now_v7(), 0, 0).await.unwrap().expect("due");
+    }
+    assert_eq!(run_jobs(&server).await, 1);
+    assert_eq!(jobs::parked(db).await.unwrap(), 1);
+    jobs::retry_parked(db, 0, 31).await.unwrap();
+    assert_eq!(run_jobs(&server).await, 1);
+    assert_eq!(jobs::parked(db).await.unwrap(), 0, "done when tried");
+}
+
 async fn the_worker_is_woken_by_a_purge_and_ends_when_told(db: Db) {
     let server = Server::with_namespace(db, "n").await;
     let stop = CancellationToken::new();
@@ -266,6 +321,8 @@ on_both! {
     names_that_no_object_can_have_do_not_stop_a_purge,
     a_folder_that_another_table_took_over_is_left_alone,
     a_table_whose_files_are_shared_is_not_purged,
+    a_job_that_fails_too_often_is_kept_and_tried_again_at_the_next_start,
+    a_job_that_takes_its_worker_down_is_parked_untried,
     the_worker_is_woken_by_a_purge_and_ends_when_told,
     the_reaper_takes_only_our_own_old_and_unrecorded_files,
 }

@@ -251,6 +251,33 @@ async fn uploads_are_listed_in_groups_and_pages() {
     assert_eq!(texts(&list("max-uploads=0".into()).await, "IsTruncated"), ["false"]);
 }
 
+/// More uploads in one group than one request looks at: see `STORE_PAGES_MAX`.
+#[tokio::test]
+async fn a_listing_of_uploads_that_is_cut_short_says_so_and_goes_on() {
+    let world = World::new().await;
+    for number in 0..25 {
+        world.send(Ask::post(&format!("/lake/f/{number:02}?uploads"))).await.expect_status(StatusCode::OK);
+    }
+    Uploading::begin(&world, "g", &[]).await;
+    let (mut pages, mut groups, mut keys, mut marker) = (0, Vec::new(), Vec::new(), String::new());
+    loop {
+        let ask = Ask::get(&format!("/lake?uploads&delimiter=/{marker}"));
+        let page = world.send(ask).await.document("ListMultipartUploadsResult");
+        pages += 1;
+        groups.extend(texts(&page, "CommonPrefixes/Prefix").into_iter().map(str::to_owned));
+        keys.extend(texts(&page, "Upload/Key").into_iter().map(str::to_owned));
+        if texts(&page, "IsTruncated") == ["false"] {
+            break;
+        }
+        assert!(pages < 10, "it does not end");
+        let next = |name| page.child_text(name).unwrap_or_default().to_owned();
+        marker = format!("&key-marker={}&upload-id-marker={}", next("NextKeyMarker"), next("NextUploadIdMarker"));
+    }
+    groups.dedup();
+    assert_eq!((groups, keys), (vec!["f/".to_owned()], vec!["g".to_owned()]));
+    assert_eq!(pages, 3, "ten uploads a request, twenty-six in all");
+}
+
 #[tokio::test]
 async fn checksums_are_agreed_on_at_the_beginning() {
     let world = World::new().await;

@@ -95,6 +95,9 @@ class QuickStart:
         rows = [line.split("\t") for line in self.output.splitlines() if line.startswith("100")]
         same(rows, [["1001", "501", "250.75", "2024-01-10"], ["1002", "502", "180.4", "2024-01-11"]])
 
+    def the_key_is_private(self):
+        same(oct((self.clone / "spark.conf").stat().st_mode & 0o777), "0o600")
+
     def stop(self):
         children = subprocess.run(["pgrep", "-g", str(self.server.pid), "tidewater"], capture_output=True, text=True)
         (server,) = children.stdout.split()
@@ -115,6 +118,7 @@ class QuickStart:
             ("the blocks run", self.paste),
             ("curl shows the table", self.curl_shows_the_table),
             ("spark shows the rows", self.spark_shows_the_rows),
+            ("the file with the key is private", self.the_key_is_private),
             ("SIGTERM ends it with 0", self.stop),
         ]
 
