@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn a_compressed_file_of_another_writer_is_the_plain_one() {
-        let gzipped = include_bytes!("../../tests/data/metadata/table-v2-minimal.gz.metadata.json");
+        let gzipped = include_bytes!("../../tests/data/compressed/table-v2-minimal.gz.metadata.json");
         let plain = include_bytes!("../../tests/data/metadata/table-v2-minimal.json");
         assert!(gzipped.starts_with(GZIP_MAGIC));
         for name in ["x.gz.metadata.json", "x.metadata.json.gz", "x.metadata.json"] {

@@ -312,8 +312,8 @@ fn check_shape(place: &str, ours: &Value, theirs: &Value, optional: &[&str]) {
 
 async fn answers_have_the_shape_that_clients_read(db: Db) {
     let theirs = |text: &str| serde_json::from_str::<Value>(text).unwrap();
-    let created = theirs(include_str!("../../../tests/data/metadata/rest-create-table-response.json"));
-    let loaded = theirs(include_str!("../../../tests/data/metadata/rest-load-table-response.json"));
+    let created = theirs(include_str!("../../../tests/data/answers/rest-create-table-response.json"));
+    let loaded = theirs(include_str!("../../../tests/data/answers/rest-load-table-response.json"));
     let server = Server::with_namespace(db, "n").await;
     let mut table = new_table("t");
     table["schema"]["fields"][0]["required"] = json!(true);
