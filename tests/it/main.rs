@@ -27,3 +27,4 @@ mod settings;
 mod signatures;
 mod telemetry;
 mod tokens;
+mod transactions;
