@@ -16,6 +16,7 @@ pub mod namespaces;
 pub(crate) mod publish;
 pub mod purge;
 pub mod queue;
+pub mod signing;
 pub mod tables;
 pub mod transactions;
 pub mod warehouses;

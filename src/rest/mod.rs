@@ -14,6 +14,7 @@ mod openapi;
 mod page;
 mod path;
 mod route;
+mod signing;
 mod tables;
 mod tokens;
 mod transactions;
@@ -123,6 +124,14 @@ async fn serve_named(
         Named::LoadTable(ident) => tables::load_table(app, caller, warehouse, ident, headers, query).await,
         Named::TableExists(ident) => tables::table_exists(app, caller, warehouse, ident).await,
         Named::LoadCredentials(ident) => credentials::load_credentials(app, caller, warehouse, ident).await,
+        Named::SignRequest(ident) => {
+            let body = body::read(headers, body, app.settings.body_bytes_max).await?;
+            signing::sign_request(app, caller, warehouse, ident, query, &body).await
+        }
+        Named::SignS3Request => {
+            let body = body::read(headers, body, app.settings.body_bytes_max).await?;
+            signing::sign_s3_request(app, caller, warehouse, &body).await
+        }
         Named::CreateNamespace
         | Named::DropNamespace(_)
         | Named::UpdateProperties(_)
@@ -167,6 +176,8 @@ async fn change(
         | Named::ListTables(_)
         | Named::LoadTable(_)
         | Named::TableExists(_)
+        | Named::SignRequest(_)
+        | Named::SignS3Request
         | Named::LoadCredentials(_) => Err(catalog::Error::internal("an operation that changes nothing").into()),
     }
 }
