@@ -29,6 +29,8 @@ pub enum Error {
     NoSuchNamespace(Namespace),
     #[error("Table does not exist: {0}")]
     NoSuchTable(TableIdent),
+    #[error("Function does not exist: {0}")]
+    NoSuchFunction(TableIdent),
     /// The catalog names a metadata file that the storage does not have.
     #[error("Failed to open input stream for file: {0}")]
     MetadataMissing(String),
@@ -36,6 +38,9 @@ pub enum Error {
     NamespaceExists(Namespace),
     #[error("Namespace is not empty: {0}")]
     NamespaceNotEmpty(Namespace),
+    /// Another function has the name, told apart by its uuid.
+    #[error("Function already exists with another function-uuid: {0}")]
+    FunctionTaken(TableIdent),
     #[error("{}: {ident}", already_exists(*.kind))]
     NameTaken { ident: TableIdent, kind: Kind },
     #[error("Cannot rename {from} to {to}. {} already exists", capital(*.kind))]

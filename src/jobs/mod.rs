@@ -9,6 +9,7 @@
 
 pub mod purge;
 pub mod reap;
+mod reports;
 
 use crate::{
     app::{App, now_ms},
@@ -61,9 +62,11 @@ pub fn spawn(app: App, stop: CancellationToken) -> JoinHandle<()> {
     tokio::spawn(async move {
         tokio::select! {
             () = reap_forever(&app) => {},
+            () = reports::keep_forever(&app) => {},
             () = forget_forever(&app) => {},
             () = work(&app, &stop) => {},
         }
+        reports::store_last(&app).await;
     })
 }
 

@@ -6,7 +6,7 @@
 use super::{
     answer,
     error::{self, Error, Result},
-    namespaces,
+    namespaces, register,
     route::Named,
     tables,
 };
@@ -130,6 +130,10 @@ async fn again(
             tables::create_table_again(app, caller, warehouse, namespace, &parts.headers, body, location).await
         }
         Named::UpdateTable(ident) => tables::update_table_again(app, caller, warehouse, ident, location).await,
+        Named::RegisterTable(namespace) => {
+            register::register_table_again(app, caller, warehouse, namespace, &parts.headers, body, location).await
+        }
+        Named::UnregisterTable(_) => register::unregister_table_again(app, caller, warehouse, location, detail).await,
         _ => Ok(answer::no_content()),
     }
 }

@@ -37,6 +37,11 @@ pub enum Named {
     LoadCredentials(TableIdent),
     SignRequest(TableIdent),
     SignS3Request,
+    RegisterTable(Namespace),
+    UnregisterTable(TableIdent),
+    ReportMetrics(TableIdent),
+    ListFunctions(Namespace),
+    LoadFunction(TableIdent),
     RenameTable,
     CommitTransaction,
 }
@@ -75,6 +80,7 @@ pub enum Unrouted {
 struct Names<'a> {
     prefix: Option<&'a str>,
     namespace: &'a str,
+    /// Of a table or function.
     table: &'a str,
 }
 
@@ -90,6 +96,7 @@ impl Names<'_> {
 const PREFIX: &str = "{prefix}";
 const NAMESPACE: &str = "{namespace}";
 const TABLE: &str = "{table}";
+const FUNCTION: &str = "{function}";
 
 const NAMESPACES_PATH: &str = "/v1/{prefix}/namespaces";
 const NAMESPACE_PATH: &str = "/v1/{prefix}/namespaces/{namespace}";
@@ -98,6 +105,11 @@ const TABLES_PATH: &str = "/v1/{prefix}/namespaces/{namespace}/tables";
 const TABLE_PATH: &str = "/v1/{prefix}/namespaces/{namespace}/tables/{table}";
 const CREDENTIALS_PATH: &str = "/v1/{prefix}/namespaces/{namespace}/tables/{table}/credentials";
 const SIGN_PATH: &str = "/v1/{prefix}/namespaces/{namespace}/tables/{table}/sign";
+const REGISTER_PATH: &str = "/v1/{prefix}/namespaces/{namespace}/register";
+const UNREGISTER_PATH: &str = "/v1/{prefix}/namespaces/{namespace}/tables/{table}/unregister";
+const METRICS_PATH: &str = "/v1/{prefix}/namespaces/{namespace}/tables/{table}/metrics";
+const FUNCTIONS_PATH: &str = "/v1/{prefix}/namespaces/{namespace}/functions";
+const FUNCTION_PATH: &str = "/v1/{prefix}/namespaces/{namespace}/functions/{function}";
 
 /// Everything that is served.
 pub static ENDPOINTS: &[Endpoint] = &[
@@ -147,6 +159,21 @@ pub static ENDPOINTS: &[Endpoint] = &[
     }),
     endpoint("signS3Request", Method::POST, "/v1/aws/s3/sign", "Sign a request to some table's objects", |_| {
         Ok(Operation::On(Named::SignS3Request))
+    }),
+    endpoint("registerTable", Method::POST, REGISTER_PATH, "Register a table by its metadata file", |names| {
+        Ok(Operation::On(Named::RegisterTable(names.namespace()?)))
+    }),
+    endpoint("unregisterTable", Method::POST, UNREGISTER_PATH, "Forget a table and leave its files", |names| {
+        Ok(Operation::On(Named::UnregisterTable(names.table()?)))
+    }),
+    endpoint("reportMetrics", Method::POST, METRICS_PATH, "Report what a scan or commit did", |names| {
+        Ok(Operation::On(Named::ReportMetrics(names.table()?)))
+    }),
+    endpoint("listFunctions", Method::GET, FUNCTIONS_PATH, "List the functions of a namespace", |names| {
+        Ok(Operation::On(Named::ListFunctions(names.namespace()?)))
+    }),
+    endpoint("loadFunction", Method::GET, FUNCTION_PATH, "Load a function with all its definitions", |names| {
+        Ok(Operation::On(Named::LoadFunction(names.table()?)))
     }),
     endpoint("renameTable", Method::POST, "/v1/{prefix}/tables/rename", "Rename a table", |_| {
         Ok(Operation::On(Named::RenameTable))
@@ -202,7 +229,7 @@ fn matches<'a>(template: &str, raw_path: &'a str) -> Option<Names<'a>> {
         match part {
             PREFIX => names.prefix = Some(segment),
             NAMESPACE => names.namespace = segment,
-            TABLE => names.table = segment,
+            TABLE | FUNCTION => names.table = segment,
             literal if literal == segment => {}
             _ => return None,
         }

@@ -242,7 +242,7 @@ pub async fn rename_table(
     Ok(answer::no_content())
 }
 
-fn storage_config(
+pub(super) fn storage_config(
     app: &App,
     caller: &Caller,
     warehouse: &Warehouse,
@@ -259,13 +259,13 @@ fn storage_config(
 }
 
 /// `LoadTableResult`, or `CommitTableResponse` without config: what stands before and after the metadata's own bytes.
-struct LoadResult {
+pub(super) struct LoadResult {
     before: Vec<u8>,
     after: Vec<u8>,
 }
 
 impl LoadResult {
-    fn new(metadata_location: Option<&str>, config: Option<&StorageConfig>) -> LoadResult {
+    pub(super) fn new(metadata_location: Option<&str>, config: Option<&StorageConfig>) -> LoadResult {
         let mut before = Vec::with_capacity(256);
         before.push(b'{');
         if let Some(location) = metadata_location {
@@ -291,7 +291,7 @@ impl LoadResult {
         LoadResult { before, after }
     }
 
-    fn around(self, metadata: Bytes) -> Response {
+    pub(super) fn around(self, metadata: Bytes) -> Response {
         answer::json_pieces([self.before.into(), metadata, self.after.into()])
     }
 
@@ -317,10 +317,13 @@ fn snapshots(query: &str) -> Result<Snapshots> {
     }
 }
 
-/// The tag of one version of one table in one form: from its location, which no other version ever had, so that every
-/// replica gives the same. Weak, since the same version also goes out compressed.
+/// The tag of one version of one table in one form: from its location and content, so that every replica gives the same.
+/// Weak, since the same version also goes out compressed.
 fn etag(document: &Document, snapshots: Snapshots) -> String {
-    let digest = digest::digest(&digest::SHA256, document.location.as_bytes());
+    let mut context = digest::Context::new(&digest::SHA256);
+    context.update(document.location.as_bytes());
+    context.update(&document.checksum().to_be_bytes());
+    let digest = context.finish();
     let mode = match snapshots {
         Snapshots::All => "all",
         Snapshots::Refs => "refs",
@@ -339,7 +342,7 @@ fn accepts_gzip(headers: &HeaderMap) -> bool {
     })
 }
 
-fn set_etag(response: &mut Response, document: &Document, snapshots: Snapshots) {
+pub(super) fn set_etag(response: &mut Response, document: &Document, snapshots: Snapshots) {
     let tag = HeaderValue::from_str(&etag(document, snapshots)).map(|tag| (header::ETAG, tag));
     response.headers_mut().extend(tag);
 }

@@ -160,7 +160,8 @@ async fn nothing_else_is_signed(database: Database) {
     assert_eq!(root.put(BUCKET, &mine, "mine").await.status, 200);
     let document = document(&[&mine]);
     let md5 = [STANDARD.encode(Md5::digest(document.as_bytes()))];
-    let hidden = client.request("POST", &format!("{BUCKET}?delete"), &json!({"content-md5": md5}), None);
+    let hidden =
+        client.request("POST", &format!("{BUCKET}?delete"), &json!({"content-md5": md5, "x-amz-meta-a": ["b"]}), None);
     let mut signed = catalog.post(&endpoint, &hidden).await.ok();
     signed["headers"]["content-md5"] = json!(md5);
     assert_eq!(client.send(&signed, "POST", &document).await.status, 200);
