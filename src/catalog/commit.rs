@@ -7,7 +7,9 @@
 use super::{
     Error, Result, authorise, create,
     document::{Document, off_thread},
-    files, location, publish,
+    files, idempotency,
+    idempotency::{Key, Record},
+    location, publish,
     publish::Outcome,
     queue::{Turn, WAITING_MAX},
     tables::{self, Table},
@@ -30,7 +32,7 @@ pub const ATTEMPTS_MAX: u32 = 16;
 const PAUSE: Duration = Duration::from_millis(10);
 const PAUSE_MAX: Duration = Duration::from_millis(640);
 
-type CommitTurn = Turn<(Uuid, TableIdent)>;
+pub(super) type CommitTurn = Turn<(Uuid, TableIdent)>;
 
 /// Applies a commit, or completes a staged create. An answer means that it is durable and visible.
 ///
@@ -44,17 +46,26 @@ pub async fn commit(
     warehouse: &Arc<Warehouse>,
     ident: &TableIdent,
     commit: Commit,
+    key: Option<&Key>,
 ) -> Result<Table> {
     authorise(caller)?;
-    let line = (warehouse.id, ident.clone());
-    let turn = app.catalog.commits.turn(&line).await;
-    let turn = turn.ok_or_else(|| Error::Busy(format!("{WAITING_MAX} commits are waiting for table {ident}")))?;
+    let turn = take_turn(app, warehouse, ident).await?;
     let result = match commit.is_create() {
-        true => create::complete(app, warehouse, ident, &commit).await.map(|table| (table, "committed")),
-        false => update(app, warehouse, ident, Arc::new(commit), Arc::new(turn)).await,
+        true => create::complete(app, warehouse, ident, &commit, key).await.map(|table| (table, "committed")),
+        false => update(app, warehouse, ident, Arc::new(commit), key, Arc::new(turn)).await,
     };
-    metrics::counter!("tidewater_commits_total", "outcome" => outcome(&result)).increment(1);
+    let outcome = outcome(result.as_ref().map(|(_, outcome)| *outcome));
+    metrics::counter!("tidewater_commits_total", "outcome" => outcome).increment(1);
     result.map(|(table, _)| table)
+}
+
+/// Waits until no other commit to the table is under way in this process.
+///
+/// # Errors
+/// `Error::Busy`.
+pub(super) async fn take_turn(app: &App, warehouse: &Warehouse, ident: &TableIdent) -> Result<CommitTurn> {
+    let turn = app.catalog.commits.turn(&(warehouse.id, ident.clone())).await;
+    turn.ok_or_else(|| Error::Busy(format!("{WAITING_MAX} commits are waiting for table {ident}")))
 }
 
 async fn update(
@@ -62,18 +73,20 @@ async fn update(
     warehouse: &Arc<Warehouse>,
     ident: &TableIdent,
     commit: Arc<Commit>,
+    key: Option<&Key>,
     turn: Arc<CommitTurn>,
 ) -> Result<(Table, &'static str)> {
     for attempt in 0..ATTEMPTS_MAX {
         if attempt > 0 {
             metrics::counter!("tidewater_commit_retries_total").increment(1);
             tokio::time::sleep(pause(attempt)).await;
+            idempotency::check_unanswered(app, key).await?;
         }
         let base = tables::read(app, warehouse, ident).await?;
         let Some(metadata) = apply(&commit, &base).await? else { return Ok((base, "unchanged")) };
         location::check(&warehouse.location, Some(&base.document.metadata), &metadata)?;
         // A task of its own: a client that hangs up cannot stop it halfway, and the turn lasts until it has ended.
-        let task = write_and_swap(app.clone(), ident.clone(), base, metadata, Arc::clone(&turn));
+        let task = write_and_swap(app.clone(), ident.clone(), base, metadata, key.cloned(), Arc::clone(&turn));
         let swapped = tokio::spawn(task).await.unwrap_or_else(|error| {
             tracing::error!(table = %ident, %error, "a commit broke off");
             Err(Error::CommitStateUnknown(ident.clone()))
@@ -99,6 +112,7 @@ async fn write_and_swap(
     ident: TableIdent,
     base: Table,
     metadata: TableMetadata,
+    key: Option<Key>,
     _turn: Arc<CommitTurn>,
 ) -> Result<Option<Table>> {
     let Table { warehouse, row, document } = base;
@@ -118,13 +132,12 @@ async fn write_and_swap(
         format_version: metadata.format_version(),
         now_ms: now_ms(),
     };
-    let revision = match publish::swap(&app, &warehouse, &swap).await {
+    let record = key.map(|key| Record { key, status: 200, location: Some(file.clone()), detail: None });
+    let revision = match publish::swap(&app, &warehouse, &swap, record.as_ref()).await {
         Outcome::Done(revision) => revision,
         Outcome::Lost => return Ok(None),
-        Outcome::LocationTaken => {
-            let place = metadata.location();
-            return Err(Error::Invalid(format!("location is, holds or lies within another table's: {place}")));
-        }
+        Outcome::LocationTaken => return Err(create::touches_another(metadata.location())),
+        Outcome::Answered => return Err(Error::AnsweredBefore),
         Outcome::NotSent(error) => return Err(Error::read(error)),
         Outcome::Unknown => return Err(Error::CommitStateUnknown(ident)),
     };
@@ -147,7 +160,7 @@ async fn write_and_swap(
 
 /// Deletes metadata files that have left the log, where the table asks for it. Best effort: a crash leaves files that
 /// the table no longer names, as without the property. Only files inside the table's own folder go.
-async fn delete_after_commit(warehouse: &Warehouse, base: &Document, metadata: &TableMetadata) {
+pub(super) async fn delete_after_commit(warehouse: &Warehouse, base: &Document, metadata: &TableMetadata) {
     let wanted = metadata.property("write.metadata.delete-after-commit.enabled");
     if !wanted.is_some_and(|value| value.eq_ignore_ascii_case("true")) {
         return;
@@ -159,17 +172,19 @@ async fn delete_after_commit(warehouse: &Warehouse, base: &Document, metadata: &
     }
 }
 
-fn pause(attempt: u32) -> Duration {
+pub(super) fn pause(attempt: u32) -> Duration {
     let longest = PAUSE.saturating_mul(2_u32.saturating_pow(attempt - 1)).min(PAUSE_MAX);
     // The last bits of a fresh id are random.
     longest.mul_f64(f64::from(Uuid::new_v4().as_bytes()[15]) / 255.0)
 }
 
-fn outcome(result: &Result<(Table, &'static str)>) -> &'static str {
+/// How a commit ended, for the metrics.
+pub(super) fn outcome(result: Result<&'static str, &Error>) -> &'static str {
     match result {
-        Ok((_, outcome)) => outcome,
+        Ok(outcome) => outcome,
+        Err(Error::AnsweredBefore) => "unchanged",
         Err(Error::CommitFailed(_) | Error::NameTaken { .. }) => "conflict",
-        Err(Error::CommitStateUnknown(_) | Error::Internal(_)) => "unknown",
+        Err(Error::CommitStateUnknown(_) | Error::TransactionStateUnknown(_) | Error::Internal(_)) => "unknown",
         Err(Error::Busy(_) | Error::StorageFull | Error::Unavailable(_)) => "unavailable",
         Err(_) => "refused",
     }

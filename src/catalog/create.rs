@@ -4,13 +4,20 @@
 //! row names, which the reaper (`jobs/reap.rs`) takes. Staging stores nothing.
 
 use super::{
-    Error, Result, authorise, document::Document, files, location, publish, tables::Table, warehouses::Warehouse,
+    Error, Result, authorise,
+    document::Document,
+    files,
+    idempotency::{Key, Record},
+    location, publish,
+    tables::Table,
+    warehouses::Warehouse,
 };
 use crate::{
     app::{App, now_ms},
     auth::Caller,
     db::{
         self,
+        idempotency::is_answered,
         tables::{Create, Except, Kind, NewTable, Settled, TableRow},
     },
     iceberg::{
@@ -56,6 +63,7 @@ pub async fn create(
     warehouse: &Arc<Warehouse>,
     namespace: &Namespace,
     request: CreateTable,
+    key: Option<&Key>,
 ) -> Result<Created> {
     authorise(caller)?;
     let ident = TableIdent::new(namespace.clone(), request.name.clone())?;
@@ -78,7 +86,7 @@ pub async fn create(
                 return Ok(Created::Staged(Staged { location: place, uuid, json: metadata.to_json().into() }));
             }
         } else {
-            match store(app, warehouse, &ident, metadata).await? {
+            match store(app, warehouse, &ident, metadata, key).await? {
                 Published::Done(table) => return Ok(Created::Stored(table)),
                 Published::Exists(kind) => return Err(Error::NameTaken { ident, kind }),
                 Published::NoNamespace => return Err(Error::NoSuchNamespace(ident.namespace)),
@@ -101,27 +109,40 @@ pub(super) async fn complete(
     warehouse: &Arc<Warehouse>,
     ident: &TableIdent,
     commit: &Commit,
+    key: Option<&Key>,
 ) -> Result<Table> {
-    let taken = |kind| match kind {
-        Kind::Table => Error::CommitFailed("Requirement failed: table already exists".to_owned()),
-        Kind::View => Error::NameTaken { ident: ident.clone(), kind },
-    };
-    match check_free(app, warehouse, ident).await {
-        Err(Error::NameTaken { kind, .. }) => return Err(taken(kind)),
-        checked => checked?,
-    };
+    check_free_to_complete(app, warehouse, ident).await?;
     let metadata = commit.create(Uuid::new_v4(), now_ms())?;
     location::check(&warehouse.location, None, &metadata)?;
     let place = metadata.location().to_owned();
-    match store(app, warehouse, ident, metadata).await? {
+    match store(app, warehouse, ident, metadata, key).await? {
         Published::Done(table) => Ok(table),
-        Published::Exists(kind) => Err(taken(kind)),
+        Published::Exists(kind) => Err(exists_already(ident, kind)),
         Published::NoNamespace => Err(Error::NoSuchNamespace(ident.namespace.clone())),
         Published::LocationTaken => Err(touches_another(&place)),
     }
 }
 
-fn touches_another(place: &str) -> Error {
+/// Says no early to a commit that completes a staged table; the insert decides.
+///
+/// # Errors
+/// As [`exists_already`] makes them; `Error::NoSuchNamespace`.
+pub(super) async fn check_free_to_complete(app: &App, warehouse: &Warehouse, ident: &TableIdent) -> Result<()> {
+    match check_free(app, warehouse, ident).await {
+        Err(Error::NameTaken { kind, .. }) => Err(exists_already(ident, kind)),
+        checked => checked.map(drop),
+    }
+}
+
+/// The answer to a commit that requires that there is no such table.
+pub(super) fn exists_already(ident: &TableIdent, kind: Kind) -> Error {
+    match kind {
+        Kind::Table => Error::CommitFailed("Requirement failed: table already exists".to_owned()),
+        Kind::View => Error::NameTaken { ident: ident.clone(), kind },
+    }
+}
+
+pub(super) fn touches_another(place: &str) -> Error {
     Error::Invalid(format!("location is, holds or lies within another table's: {place}"))
 }
 
@@ -142,8 +163,9 @@ async fn store(
     warehouse: &Arc<Warehouse>,
     ident: &TableIdent,
     metadata: TableMetadata,
+    key: Option<&Key>,
 ) -> Result<Published> {
-    let task = write_and_insert(app.clone(), Arc::clone(warehouse), ident.clone(), metadata);
+    let task = write_and_insert(app.clone(), Arc::clone(warehouse), ident.clone(), metadata, key.cloned());
     tokio::spawn(task).await.unwrap_or_else(|error| {
         tracing::error!(table = %ident, %error, "a create broke off");
         Err(Error::CommitStateUnknown(ident.clone()))
@@ -155,23 +177,19 @@ async fn write_and_insert(
     warehouse: Arc<Warehouse>,
     ident: TableIdent,
     metadata: TableMetadata,
+    key: Option<Key>,
 ) -> Result<Published> {
     let file = files::next_name(&metadata, None, Uuid::now_v7())?;
-    let uuid = metadata.uuid().ok_or_else(|| Error::Invalid("a new table needs a uuid".to_owned()))?;
     let metadata = Arc::new(metadata);
-    let json = Bytes::from(metadata.to_json());
-    files::write(&warehouse, &file, json.clone()).await?;
-    let new = NewTable {
-        kind: Kind::Table,
-        uuid,
-        format_version: metadata.format_version(),
-        location: metadata.location().to_owned(),
-        metadata_location: file,
-    };
+    let document = Document::new(file, Bytes::from(metadata.to_json()), metadata);
+    let new = new_table(&document)?;
+    files::write(&warehouse, &document.location, document.json.clone()).await?;
+    let location = Some(new.metadata_location.clone());
+    let record = key.map(|key| Record { key, status: 200, location, detail: None });
     // A crash before the insert leaves a file that no row names; after it, a whole table.
-    let refused = match insert(&app, &warehouse, &ident, &new).await? {
+    let refused = match insert(&app, &warehouse, &ident, &new, record.as_ref()).await? {
         Create::Done(row) => {
-            let document = Arc::new(Document::new(new.metadata_location, json, metadata));
+            let document = Arc::new(document);
             app.catalog.documents.keep(&document);
             return Ok(Published::Done(Table { warehouse, row, document }));
         }
@@ -182,12 +200,33 @@ async fn write_and_insert(
     Ok(refused)
 }
 
+/// The row of a table whose first version is `document`.
+///
+/// # Errors
+/// `Error::Invalid` when it has no uuid.
+pub(super) fn new_table(document: &Document) -> Result<NewTable> {
+    let metadata = &document.metadata;
+    Ok(NewTable {
+        kind: Kind::Table,
+        uuid: metadata.uuid().ok_or_else(|| Error::Invalid("a new table needs a uuid".to_owned()))?,
+        format_version: metadata.format_version(),
+        location: metadata.location().to_owned(),
+        metadata_location: document.location.clone(),
+    })
+}
+
 /// Inserts the row; when the answer is lost, asks what became of it. A file that certainly nobody names is deleted.
 ///
 /// # Errors
 /// `Error::Unavailable` when nothing was done, `Error::CommitStateUnknown` when the database stays away.
-async fn insert(app: &App, warehouse: &Warehouse, ident: &TableIdent, new: &NewTable) -> Result<Create> {
-    let error = match publish::create(app, warehouse.id, ident, new, now_ms()).await {
+async fn insert(
+    app: &App,
+    warehouse: &Warehouse,
+    ident: &TableIdent,
+    new: &NewTable,
+    record: Option<&Record>,
+) -> Result<Create> {
+    let error = match publish::create(app, warehouse.id, ident, new, now_ms(), record).await {
         Ok(Create::Done(row)) => return Ok(Create::Done(row)),
         Ok(refused) => {
             files::discard(warehouse, &new.metadata_location).await;
@@ -195,6 +234,10 @@ async fn insert(app: &App, warehouse: &Warehouse, ident: &TableIdent, new: &NewT
         }
         Err(error) => error,
     };
+    if is_answered(&error) {
+        files::discard(warehouse, &new.metadata_location).await;
+        return Err(Error::AnsweredBefore);
+    }
     if !publish::never_sent(&error) {
         tracing::warn!(table = %ident, %error, "the outcome of a create is not known yet");
         match publish::settle_create(app, new).await {

@@ -2,12 +2,14 @@
 
 use crate::{
     auth,
-    db::tables::Kind,
+    db::{idempotency, tables::Kind},
     iceberg::{
         self,
         ident::{Namespace, TableIdent},
     },
 };
+
+use uuid::Uuid;
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -49,6 +51,15 @@ pub enum Error {
     /// The commit may or may not have happened: look before trying again, delete nothing.
     #[error("the outcome of the commit is not known: {0}")]
     CommitStateUnknown(TableIdent),
+    /// As `CommitStateUnknown`, for all of these tables together.
+    #[error("the outcome of the transaction is not known: {0}")]
+    TransactionStateUnknown(String),
+    /// A client's key for retries stands for another request.
+    #[error("the Idempotency-Key was used for another request: {0}")]
+    KeyReused(Uuid),
+    /// The same request was answered since it was last looked up: look again. Nothing was done now.
+    #[error("the request was answered already")]
+    AnsweredBefore,
     /// Too much is going on; nothing was done.
     #[error("{0}")]
     Busy(String),
@@ -85,6 +96,7 @@ impl Error {
     pub fn read(error: sqlx::Error) -> Error {
         match error {
             sqlx::Error::InvalidArgument(message) => Error::Invalid(message),
+            error if idempotency::is_answered(&error) => Error::AnsweredBefore,
             error if is_outage(&error) => Error::Unavailable(Box::new(error)),
             error => Error::Internal(Box::new(error)),
         }
@@ -94,6 +106,7 @@ impl Error {
     pub fn write(error: sqlx::Error) -> Error {
         match error {
             sqlx::Error::InvalidArgument(message) => Error::Invalid(message),
+            error if idempotency::is_answered(&error) => Error::AnsweredBefore,
             error @ (sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed) => Error::Unavailable(Box::new(error)),
             error => Error::Internal(Box::new(error)),
         }

@@ -10,12 +10,14 @@ pub mod deflated;
 pub mod document;
 pub mod error;
 pub mod files;
+pub mod idempotency;
 pub mod location;
 pub mod namespaces;
 pub(crate) mod publish;
 pub mod purge;
 pub mod queue;
 pub mod tables;
+pub mod transactions;
 pub mod warehouses;
 
 pub use crate::db::Page;
@@ -37,6 +39,8 @@ pub struct Caches {
     pub(crate) warehouses: warehouses::Warehouses,
     /// Commits by warehouse and name.
     pub(crate) commits: queue::Queues<(Uuid, TableIdent)>,
+    /// Requests that are to be answered once, by principal and key.
+    pub(crate) requests: queue::Queues<idempotency::Line>,
     /// Told when a job was enqueued, so that the worker need not wait for its next look.
     pub(crate) jobs_due: tokio::sync::Notify,
     #[cfg(test)]
@@ -50,6 +54,7 @@ impl Caches {
             documents: document::Documents::new(metadata_bytes_max),
             warehouses: warehouses::Warehouses::default(),
             commits: queue::Queues::default(),
+            requests: queue::Queues::default(),
             jobs_due: tokio::sync::Notify::new(),
             #[cfg(test)]
             faults: publish::faults::Faults::default(),

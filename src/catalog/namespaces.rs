@@ -2,7 +2,12 @@
 
 pub use crate::db::namespaces::Properties;
 
-use super::{Error, Result, authorise, location, warehouses::Warehouse};
+use super::{
+    Error, Result, authorise,
+    idempotency::{self, Key},
+    location,
+    warehouses::Warehouse,
+};
 use crate::{
     app::App,
     auth::Caller,
@@ -21,10 +26,15 @@ pub async fn create(
     warehouse: &Warehouse,
     namespace: &Namespace,
     properties: &Properties,
+    key: Option<&Key>,
 ) -> Result<NamespaceRow> {
     authorise(caller)?;
     check(properties)?;
-    match db::namespaces::create(&app.db, warehouse.id, namespace, properties).await.map_err(Error::write)? {
+    let record = idempotency::answered(key, 200);
+    match db::namespaces::create(app.db.recording(record.as_ref()), warehouse.id, namespace, properties)
+        .await
+        .map_err(Error::write)?
+    {
         Create::Done(row) => Ok(with_location(row, warehouse)),
         Create::Exists => Err(Error::NamespaceExists(namespace.clone())),
         Create::NoParent => Err(Error::NoSuchNamespace(namespace.parent().unwrap_or_else(|| namespace.clone()))),
@@ -80,21 +90,34 @@ pub async fn update_properties(
     namespace: &Namespace,
     removals: &[String],
     updates: &Properties,
+    key: Option<&Key>,
 ) -> Result<Changed> {
     authorise(caller)?;
     if let Some(key) = removals.iter().find(|key| updates.contains_key(*key)) {
         return Err(Error::KeysOverlap(key.clone()));
     }
     check(updates)?;
-    let changed = db::namespaces::update_properties(&app.db, warehouse.id, namespace, removals, updates).await;
+    let record = idempotency::answered(key, 200);
+    let to = app.db.recording(record.as_ref());
+    let changed = db::namespaces::update_properties(to, warehouse.id, namespace, removals, updates).await;
     changed.map_err(Error::write)?.ok_or_else(|| Error::NoSuchNamespace(namespace.clone()))
 }
 
 /// # Errors
 /// `Error::NamespaceNotEmpty` while it has tables, views or children; `Error::NoSuchNamespace`.
-pub async fn drop(app: &App, caller: &Caller, warehouse: &Warehouse, namespace: &Namespace) -> Result<()> {
+pub async fn drop(
+    app: &App,
+    caller: &Caller,
+    warehouse: &Warehouse,
+    namespace: &Namespace,
+    key: Option<&Key>,
+) -> Result<()> {
     authorise(caller)?;
-    match db::namespaces::drop(&app.db, warehouse.id, namespace).await.map_err(Error::write)? {
+    let record = idempotency::answered(key, 204);
+    match db::namespaces::drop(app.db.recording(record.as_ref()), warehouse.id, namespace)
+        .await
+        .map_err(Error::write)?
+    {
         Drop::Done => Ok(()),
         Drop::Missing => Err(Error::NoSuchNamespace(namespace.clone())),
         Drop::NotEmpty => Err(Error::NamespaceNotEmpty(namespace.clone())),

@@ -5,11 +5,12 @@
 
 use super::files;
 use crate::{
-    app::App,
+    app::{App, now_ms},
     catalog::warehouses::Warehouse,
     db::{
         self,
-        tables::{Create, NewTable, Settled, Swap, Swapped},
+        idempotency::{Record, is_answered},
+        tables::{Create, NewTable, Refusal, Settled, Step, Swap, Swapped},
     },
     iceberg::ident::TableIdent,
 };
@@ -28,28 +29,86 @@ pub(super) enum Outcome {
     Done(Option<i64>),
     Lost,
     LocationTaken,
+    /// The request was answered before, by another replica: nothing happened now.
+    Answered,
     /// The database was not reached: nothing happened.
     NotSent(sqlx::Error),
     /// Nobody can say. The file must stay.
     Unknown,
 }
 
+/// How a transaction over several tables ended.
+#[derive(Debug)]
+pub(super) enum Transacted {
+    Done,
+    /// Nothing happened, because of the step at this index.
+    Refused(usize, Refusal),
+    /// As of one table.
+    Answered,
+    NotSent(sqlx::Error),
+    Unknown,
+}
+
 /// Swaps a pointer, and deletes the new file when it certainly lost.
-pub(super) async fn swap(app: &App, warehouse: &Warehouse, swap: &Swap<'_>) -> Outcome {
-    let outcome = match send_swap(app, swap).await {
+pub(super) async fn swap(app: &App, warehouse: &Warehouse, swap: &Swap<'_>, record: Option<&Record>) -> Outcome {
+    let outcome = match send_swap(app, swap, record).await {
         Ok(Swapped::Done(revision)) => Outcome::Done(Some(revision)),
         Ok(Swapped::Lost) => Outcome::Lost,
         Ok(Swapped::LocationTaken) => Outcome::LocationTaken,
+        Err(error) if is_answered(&error) => Outcome::Answered,
         Err(error) if never_sent(&error) => Outcome::NotSent(error),
         Err(error) => {
             tracing::warn!(table = %swap.base.id, %error, "the outcome of a swap is not known yet");
             settle(app, swap).await
         }
     };
-    if matches!(outcome, Outcome::Lost | Outcome::LocationTaken | Outcome::NotSent(_)) {
+    if matches!(outcome, Outcome::Lost | Outcome::LocationTaken | Outcome::Answered | Outcome::NotSent(_)) {
         files::discard(warehouse, swap.metadata_location).await;
     }
     outcome
+}
+
+/// Publishes several tables or none.
+pub(super) async fn transact(
+    app: &App,
+    warehouse: &Warehouse,
+    steps: &[Step<'_>],
+    record: Option<&Record>,
+) -> Transacted {
+    match send_transaction(app, warehouse.id, steps, record).await {
+        Ok(db::tables::Transacted::Done) => Transacted::Done,
+        Ok(db::tables::Transacted::Refused(step, refusal)) => Transacted::Refused(step, refusal),
+        Err(error) if is_answered(&error) => Transacted::Answered,
+        Err(error) if never_sent(&error) => Transacted::NotSent(error),
+        Err(error) => {
+            tracing::warn!(%error, "the outcome of a transaction is not known yet");
+            settle_all(app, steps, error).await
+        }
+    }
+}
+
+/// As [`settle`], for all tables of a transaction.
+async fn settle_all(app: &App, steps: &[Step<'_>], error: sqlx::Error) -> Transacted {
+    let (mut swapped, mut created) = (Vec::new(), Vec::new());
+    for step in steps {
+        match step {
+            Step::Swap(swap) => swapped.push((swap.base.id, swap.metadata_location)),
+            Step::Create { new, .. } => created.push((new.location.as_str(), new.metadata_location.as_str())),
+            Step::Hold(_) => {}
+        }
+    }
+    if swapped.is_empty() && created.is_empty() {
+        return Transacted::NotSent(error);
+    }
+    for attempt in 0..SETTLE_ATTEMPTS_MAX {
+        settle_pause(attempt).await;
+        match send_settle_all(app, &swapped, &created).await {
+            Ok(Settled::Landed) => return Transacted::Done,
+            Ok(Settled::Lost) => return Transacted::Refused(0, Refusal::Lost),
+            Err(error) => tracing::warn!(%error, attempt, "a transaction could not be settled"),
+        }
+    }
+    Transacted::Unknown
 }
 
 /// Asks what became of an insert whose answer was lost; `None` when nobody can say.
@@ -94,17 +153,41 @@ pub(super) async fn create(
     ident: &TableIdent,
     new: &NewTable,
     now_ms: i64,
+    record: Option<&Record>,
 ) -> Result<Create, sqlx::Error> {
-    let statement = db::tables::create(&app.db, warehouse, ident, new, now_ms);
+    let statement = db::tables::create(app.db.recording(record), warehouse, ident, new, now_ms);
     #[cfg(test)]
     let statement = app.catalog.faults.around(faults::Statement::Create, statement);
     statement.await
 }
 
-async fn send_swap(app: &App, swap: &Swap<'_>) -> Result<Swapped, sqlx::Error> {
-    let statement = db::tables::swap(&app.db, swap);
+async fn send_swap(app: &App, swap: &Swap<'_>, record: Option<&Record>) -> Result<Swapped, sqlx::Error> {
+    let statement = db::tables::swap(app.db.recording(record), swap);
     #[cfg(test)]
     let statement = app.catalog.faults.around(faults::Statement::Swap, statement);
+    statement.await
+}
+
+async fn send_transaction(
+    app: &App,
+    warehouse: Uuid,
+    steps: &[Step<'_>],
+    record: Option<&Record>,
+) -> Result<db::tables::Transacted, sqlx::Error> {
+    let statement = db::tables::transact(app.db.recording(record), warehouse, steps, now_ms());
+    #[cfg(test)]
+    let statement = app.catalog.faults.around(faults::Statement::Transaction, statement);
+    statement.await
+}
+
+async fn send_settle_all(
+    app: &App,
+    swapped: &[(Uuid, &str)],
+    created: &[(&str, &str)],
+) -> Result<Settled, sqlx::Error> {
+    let statement = db::tables::settle_all(&app.db, swapped, created);
+    #[cfg(test)]
+    let statement = app.catalog.faults.around(faults::Statement::Settle, statement);
     statement.await
 }
 
@@ -132,6 +215,7 @@ pub(crate) mod faults {
     pub enum Statement {
         Create,
         Swap,
+        Transaction,
         Settle,
     }
 

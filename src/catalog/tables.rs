@@ -2,7 +2,13 @@
 
 pub use crate::db::tables::Kind;
 
-use super::{Error, Result, authorise, document::Document, purge, warehouses::Warehouse};
+use super::{
+    Error, Result, authorise,
+    document::Document,
+    idempotency::{self, Key},
+    purge,
+    warehouses::Warehouse,
+};
 use crate::{
     app::{App, now_ms},
     auth::Caller,
@@ -34,6 +40,31 @@ pub enum Files {
 pub async fn load(app: &App, caller: &Caller, warehouse: &Arc<Warehouse>, ident: &TableIdent) -> Result<Table> {
     authorise(caller)?;
     read(app, warehouse, ident).await
+}
+
+/// One version of a table, or its current one when that version is not asked for or its file is gone.
+///
+/// # Errors
+/// As [`load`].
+pub async fn version(
+    app: &App,
+    caller: &Caller,
+    warehouse: &Arc<Warehouse>,
+    ident: &TableIdent,
+    metadata_location: Option<String>,
+) -> Result<Table> {
+    authorise(caller)?;
+    let current = row(app, warehouse, ident).await?;
+    if let Some(metadata_location) = metadata_location {
+        let row = TableRow { metadata_location, ..current.clone() };
+        match app.catalog.documents.read(warehouse, &row).await {
+            Ok(document) => return Ok(Table { warehouse: Arc::clone(warehouse), row, document }),
+            Err(Error::MetadataMissing(_)) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let document = app.catalog.documents.read(warehouse, &current).await?;
+    Ok(Table { warehouse: Arc::clone(warehouse), row: current, document })
 }
 
 /// # Errors
@@ -70,16 +101,19 @@ pub async fn drop(
     warehouse: &Arc<Warehouse>,
     ident: &TableIdent,
     files: Files,
+    key: Option<&Key>,
 ) -> Result<()> {
     authorise(caller)?;
+    let record = idempotency::answered(key, 204);
+    let to = app.db.recording(record.as_ref());
     if files == Files::Keep {
-        let dropped = db::tables::drop(&app.db, warehouse.id, ident, Kind::Table, None).await.map_err(Error::write)?;
+        let dropped = db::tables::drop(to, warehouse.id, ident, Kind::Table, None).await.map_err(Error::write)?;
         return dropped.map(|_| ()).ok_or_else(|| Error::NoSuchTable(ident.clone()));
     }
     let row = row(app, warehouse, ident).await?;
     may_purge(app, warehouse, &row).await?;
     let job = purge::Order::new(warehouse, &row).job(now_ms());
-    let dropped = db::tables::drop(&app.db, warehouse.id, ident, Kind::Table, Some(&job)).await;
+    let dropped = db::tables::drop(to, warehouse.id, ident, Kind::Table, Some(&job)).await;
     let dropped = dropped.map_err(Error::write)?.ok_or_else(|| Error::NoSuchTable(ident.clone()))?;
     if dropped.metadata_location != row.metadata_location {
         // A commit came in between: the order names its predecessor. A crash here leaves what that commit added.
@@ -113,6 +147,7 @@ pub async fn rename(
     warehouse: &Warehouse,
     from: &TableIdent,
     to: &TableIdent,
+    key: Option<&Key>,
 ) -> Result<()> {
     authorise(caller)?;
     let taken = |kind| Error::RenameTaken { from: from.clone(), to: to.clone(), kind };
@@ -120,7 +155,9 @@ pub async fn rename(
         row(app, warehouse, from).await?;
         return Err(taken(Kind::Table));
     }
-    match db::tables::rename(&app.db, warehouse.id, from, to, Kind::Table).await.map_err(Error::write)? {
+    let record = idempotency::answered(key, 204);
+    let db = app.db.recording(record.as_ref());
+    match db::tables::rename(db, warehouse.id, from, to, Kind::Table).await.map_err(Error::write)? {
         Rename::Done => Ok(()),
         Rename::NoSource => Err(Error::NoSuchTable(from.clone())),
         Rename::NoNamespace => Err(Error::NoSuchNamespace(to.namespace.clone())),

@@ -165,6 +165,12 @@ pub static DEFINITIONS: &[Definition] = &[
         "Seconds vended S3 keys are valid",
     ),
     define(
+        "idempotency_lifetime_s",
+        Kind::Integer { min: 60, max: 604_800 },
+        "1800",
+        "Seconds an answer is kept for clients that send its request again with the same Idempotency-Key",
+    ),
+    define(
         "body_bytes_max",
         Kind::Bytes { min: "64KiB", max: "1GiB" },
         "64MiB",

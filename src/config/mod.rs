@@ -55,6 +55,7 @@ pub struct Settings {
     pub master_key: Option<SecretString>,
     pub token_lifetime_s: u64,
     pub vended_lifetime_s: u64,
+    pub idempotency_lifetime_s: u64,
     /// Largest body of a catalog request. Bytes.
     pub body_bytes_max: usize,
     pub header_bytes_max: usize,
@@ -171,6 +172,7 @@ impl Settings {
             master_key: values.secret("master_key", is_master_key)?,
             token_lifetime_s: values.integer("token_lifetime_s")?,
             vended_lifetime_s: values.integer("vended_lifetime_s")?,
+            idempotency_lifetime_s: values.integer("idempotency_lifetime_s")?,
             body_bytes_max: values.integer("body_bytes_max")?,
             header_bytes_max: values.integer("header_bytes_max")?,
             header_timeout_s: values.integer("header_timeout_s")?,

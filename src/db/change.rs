@@ -30,6 +30,11 @@ pub trait Change: Send + Sync + 'static {
         true
     }
 
+    /// What the record of the request needs to know of the answer, beside that it was success. JSON.
+    fn detail(&self, _answer: &Self::Answer) -> Option<String> {
+        None
+    }
+
     /// Keeps the pointer map true; called after the commit and before the answer (SQLite only).
     fn publish(&self, _answer: &Self::Answer, _pointers: &Pointers) {}
 }
@@ -109,7 +114,10 @@ impl<C: Change> Change for Recorded<C> {
     async fn apply(&self, tx: &mut Tx<'_>) -> Result<C::Answer, sqlx::Error> {
         let answer = self.change.apply(tx).await?;
         if self.change.took_effect(&answer) {
-            idempotency::insert_in(tx, &self.record).await?;
+            match self.change.detail(&answer) {
+                None => idempotency::insert_in(tx, &self.record).await?,
+                detail => idempotency::insert_in(tx, &Record { detail, ..self.record.clone() }).await?,
+            }
         }
         Ok(answer)
     }

@@ -10,6 +10,9 @@ use super::{
 use std::sync::Arc;
 use uuid::Uuid;
 
+/// Details longer than this are not kept; whoever needs one does without. Bytes.
+pub const DETAIL_BYTES_MAX: usize = 64 << 10;
+
 /// What a request is known by, and when it may be forgotten.
 #[derive(Debug, Clone)]
 pub struct Key {

@@ -5,6 +5,7 @@
 use super::{
     Db, Page, To,
     change::Change,
+    idempotency,
     pointers::Pointers,
     statement::{Tx, Violation, values, violation},
 };
@@ -36,7 +37,7 @@ pub enum Drop {
 }
 
 /// What an update of properties did; keys in name order.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Changed {
     pub updated: Vec<String>,
     pub removed: Vec<String>,
@@ -205,6 +206,10 @@ impl Change for UpdateProperties {
 
     fn took_effect(&self, answer: &Option<Changed>) -> bool {
         answer.is_some()
+    }
+
+    fn detail(&self, answer: &Option<Changed>) -> Option<String> {
+        serde_json::to_string(answer.as_ref()?).ok().filter(|json| json.len() <= idempotency::DETAIL_BYTES_MAX)
     }
 }
 

@@ -12,7 +12,7 @@ pub use history::{
     HistoryRow, Named, Settled, Swap, Swapped, forget_history, history, is_recorded, named, settle, settle_create, swap,
 };
 pub use occupy::{Create, NewTable, Rename, create, drop, rename};
-pub use transact::{Landed, Refusal, Step, Transacted, settle_all, transact};
+pub use transact::{Refusal, Step, Transacted, settle_all, transact};
 
 use super::{
     Db, Page, locations, namespaces,

@@ -22,27 +22,46 @@ impl Commit {
     /// # Errors
     /// `Error::Invalid` for malformed JSON and for unknown updates or requirements.
     pub fn parse(bytes: &[u8]) -> Result<Self> {
+        Reader::whole(bytes, Self::read)
+    }
+
+    /// `CommitTransactionRequest` of the REST specification: commits to several tables.
+    ///
+    /// # Errors
+    /// As [`Commit::parse`]; `Error::Invalid` when `table-changes` is missing.
+    pub fn parse_transaction(bytes: &[u8]) -> Result<Vec<Self>> {
         Reader::whole(bytes, |reader| {
-            let (mut identifier, mut requirements, mut updates) = (None, None, Vec::new());
+            let mut changes = None;
             reader.members(|reader, key| {
                 match key {
-                    "identifier" => identifier = reader.optional(TableIdent::read)?,
-                    "requirements" => {
-                        requirements = reader.optional(|reader| reader.list(Requirement::read))?;
-                    }
-                    "updates" => {
-                        let mut list = Vec::new();
-                        reader.optional(|reader| {
-                            reader.elements(|reader| Update::push(&mut list, Update::read(reader)?))
-                        })?;
-                        updates = list;
-                    }
+                    "table-changes" => changes = reader.optional(|reader| reader.list(Self::read))?,
                     _ => drop(reader.skip()?),
                 }
                 Ok(())
             })?;
-            Ok(Commit { identifier, requirements: requirements.unwrap_or_default(), updates })
+            changes.ok_or_else(|| Error::Invalid("missing field: table-changes".to_owned()))
         })
+    }
+
+    fn read(reader: &mut Reader<'_>) -> Result<Self> {
+        let (mut identifier, mut requirements, mut updates) = (None, None, Vec::new());
+        reader.members(|reader, key| {
+            match key {
+                "identifier" => identifier = reader.optional(TableIdent::read)?,
+                "requirements" => {
+                    requirements = reader.optional(|reader| reader.list(Requirement::read))?;
+                }
+                "updates" => {
+                    let mut list = Vec::new();
+                    reader
+                        .optional(|reader| reader.elements(|reader| Update::push(&mut list, Update::read(reader)?)))?;
+                    updates = list;
+                }
+                _ => drop(reader.skip()?),
+            }
+            Ok(())
+        })?;
+        Ok(Commit { identifier, requirements: requirements.unwrap_or_default(), updates })
     }
 
     /// Whether this completes a staged create (`assert-create` is required).

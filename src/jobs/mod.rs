@@ -29,6 +29,8 @@ const RENEWAL: Duration = Duration::from_millis(20_000);
 const POLL: Duration = Duration::from_secs(15);
 /// How often the reaper goes round.
 const REAP_EVERY: Duration = Duration::from_secs(24 * 60 * 60);
+/// How often answers that were kept for retries are forgotten.
+const FORGET_EVERY: Duration = Duration::from_secs(10 * 60);
 /// Pause after the first failure; it doubles with each, up to [`RETRY_MS_MAX`].
 const RETRY_MS: i64 = 1_000;
 const RETRY_MS_MAX: i64 = 60 * 60 * 1_000;
@@ -59,6 +61,7 @@ pub fn spawn(app: App, stop: CancellationToken) -> JoinHandle<()> {
     tokio::spawn(async move {
         tokio::select! {
             () = reap_forever(&app) => {},
+            () = forget_forever(&app) => {},
             () = work(&app, &stop) => {},
         }
     })
@@ -72,6 +75,15 @@ async fn reap_forever(app: &App) {
             Err(error) => tracing::warn!(%error, "the reaper did not finish its round"),
         }
         tokio::time::sleep(REAP_EVERY).await;
+    }
+}
+
+async fn forget_forever(app: &App) {
+    loop {
+        if let Err(error) = catalog::idempotency::forget_expired(app, now_ms()).await {
+            tracing::warn!(%error, "answers kept for retries could not be forgotten");
+        }
+        tokio::time::sleep(FORGET_EVERY).await;
     }
 }
 

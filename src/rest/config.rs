@@ -13,6 +13,8 @@ struct CatalogConfig<'a> {
     defaults: BTreeMap<&'static str, String>,
     overrides: BTreeMap<&'static str, String>,
     endpoints: &'a [String],
+    /// How long a client may send a request again under the same `Idempotency-Key` (ISO 8601 duration).
+    idempotency_key_lifetime: String,
 }
 
 /// # Errors
@@ -25,6 +27,7 @@ pub async fn get_config(app: &App, caller: &Caller, query: &str) -> Result<Respo
         defaults: storage_config(app).into_iter().collect(),
         overrides: BTreeMap::from([("prefix", path::encode_prefix(&warehouse.name))]),
         endpoints: &endpoints(),
+        idempotency_key_lifetime: format!("PT{}S", app.settings.idempotency_lifetime_s),
     };
     Ok(answer::json(StatusCode::OK, &config))
 }

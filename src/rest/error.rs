@@ -9,7 +9,8 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use http::{HeaderValue, Method, StatusCode, header};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -45,8 +46,27 @@ struct Wrapper<'a> {
 #[derive(Serialize)]
 struct Model<'a> {
     message: &'a str,
-    r#type: &'static str,
+    r#type: &'a str,
     code: u16,
+}
+
+/// A refusal as it is kept.
+#[derive(Serialize, Deserialize)]
+struct Detail<'a> {
+    message: Cow<'a, str>,
+    r#type: Cow<'a, str>,
+}
+
+/// A refusal that was given before, once more.
+pub fn again(status: u16, detail: Option<String>) -> Response {
+    let detail = detail.as_deref().and_then(|detail| serde_json::from_str::<Detail<'_>>(detail).ok());
+    let detail = detail.unwrap_or_else(|| Detail {
+        message: "the request was refused before, for reasons too long to keep".into(),
+        r#type: "BadRequestException".into(),
+    });
+    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_REQUEST);
+    let error = Model { message: &detail.message, r#type: &detail.r#type, code: status.as_u16() };
+    super::answer::json(status, &Wrapper { error })
 }
 
 impl Error {
@@ -66,9 +86,19 @@ impl Error {
         }
     }
 
+    /// What [`again`] needs to give this answer once more. JSON.
+    pub fn detail(&self) -> String {
+        let detail = Detail { message: self.to_string().into(), r#type: self.status().1.into() };
+        // Two strings always serialise.
+        serde_json::to_string(&detail).unwrap_or_default()
+    }
+
     /// Whether the client should simply send the same again, because nothing was done.
     fn may_retry(&self) -> bool {
-        matches!(self, Error::Catalog(catalog::Error::Busy(_) | catalog::Error::Unavailable(_)))
+        matches!(
+            self,
+            Error::Catalog(catalog::Error::Busy(_) | catalog::Error::Unavailable(_) | catalog::Error::AnsweredBefore)
+        )
     }
 }
 
@@ -89,7 +119,12 @@ fn catalog_status(error: &catalog::Error) -> (StatusCode, &'static str) {
         Error::Invalid(_) => (StatusCode::BAD_REQUEST, "BadRequestException"),
         Error::KeysOverlap(_) => (StatusCode::UNPROCESSABLE_ENTITY, "UnprocessableEntityException"),
         Error::CommitFailed(_) => (StatusCode::CONFLICT, "CommitFailedException"),
-        Error::CommitStateUnknown(_) => (StatusCode::INTERNAL_SERVER_ERROR, "CommitStateUnknownException"),
+        Error::KeyReused(_) => (StatusCode::UNPROCESSABLE_ENTITY, "UnprocessableEntityException"),
+        // Answered again by whoever sees it; should nobody, the client may ask once more.
+        Error::AnsweredBefore => (StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailableException"),
+        Error::CommitStateUnknown(_) | Error::TransactionStateUnknown(_) => {
+            (StatusCode::INTERNAL_SERVER_ERROR, "CommitStateUnknownException")
+        }
         Error::Busy(_) => (StatusCode::SERVICE_UNAVAILABLE, "SlowDownException"),
         Error::StorageFull | Error::Unavailable(_) => (StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailableException"),
         Error::Internal(_) => (StatusCode::INTERNAL_SERVER_ERROR, "InternalServerError"),

@@ -8,6 +8,7 @@ mod body;
 mod config;
 mod credentials;
 mod error;
+mod idempotency;
 mod namespaces;
 mod openapi;
 mod page;
@@ -15,6 +16,7 @@ mod path;
 mod route;
 mod tables;
 mod tokens;
+mod transactions;
 
 pub use openapi::openapi;
 pub use tokens::PATH as TOKENS_PATH;
@@ -24,6 +26,7 @@ use crate::{
     auth::Caller,
     catalog::{
         self,
+        idempotency::Key,
         warehouses::{self, Warehouse},
     },
 };
@@ -34,6 +37,7 @@ use axum::{
     response::{IntoResponse, Response},
     routing::any,
 };
+use bytes::Bytes;
 use error::{Error, Result};
 use http::{HeaderMap, Method, header, request::Parts};
 use route::{Named, Operation, Route, Unrouted};
@@ -109,28 +113,61 @@ async fn serve_named(
     body: Body,
 ) -> Result<Response> {
     let (headers, query) = (&parts.headers, parts.uri.query().unwrap_or_default());
-    let read_body = || body::read(headers, body, app.settings.body_bytes_max);
     match named {
         Named::ListNamespaces => namespaces::list_namespaces(app, caller, warehouse, query).await,
-        Named::CreateNamespace => namespaces::create_namespace(app, caller, warehouse, &read_body().await?).await,
         Named::LoadNamespaceMetadata(namespace) => {
             namespaces::load_namespace_metadata(app, caller, warehouse, namespace).await
         }
         Named::NamespaceExists(namespace) => namespaces::namespace_exists(app, caller, warehouse, namespace).await,
-        Named::DropNamespace(namespace) => namespaces::drop_namespace(app, caller, warehouse, namespace).await,
-        Named::UpdateProperties(namespace) => {
-            namespaces::update_properties(app, caller, warehouse, namespace, &read_body().await?).await
-        }
         Named::ListTables(namespace) => tables::list_tables(app, caller, warehouse, namespace, query).await,
-        Named::CreateTable(namespace) => {
-            tables::create_table(app, caller, warehouse, namespace, headers, read_body().await?).await
-        }
         Named::LoadTable(ident) => tables::load_table(app, caller, warehouse, ident, headers, query).await,
-        Named::UpdateTable(ident) => tables::update_table(app, caller, warehouse, ident, read_body().await?).await,
-        Named::DropTable(ident) => tables::drop_table(app, caller, warehouse, ident, query).await,
         Named::TableExists(ident) => tables::table_exists(app, caller, warehouse, ident).await,
         Named::LoadCredentials(ident) => credentials::load_credentials(app, caller, warehouse, ident).await,
-        Named::RenameTable => tables::rename_table(app, caller, warehouse, &read_body().await?).await,
+        Named::CreateNamespace
+        | Named::DropNamespace(_)
+        | Named::UpdateProperties(_)
+        | Named::CreateTable(_)
+        | Named::UpdateTable(_)
+        | Named::DropTable(_)
+        | Named::RenameTable
+        | Named::CommitTransaction => {
+            let body = body::read(headers, body, app.settings.body_bytes_max).await?;
+            idempotency::once(app, caller, warehouse, named, parts, body).await
+        }
+    }
+}
+
+/// What changes something. With a key the change is recorded as its request's answer.
+async fn change(
+    app: &App,
+    caller: &Caller,
+    warehouse: &Arc<Warehouse>,
+    named: &Named,
+    parts: &Parts,
+    body: Bytes,
+    key: Option<&Key>,
+) -> Result<Response> {
+    let query = parts.uri.query().unwrap_or_default();
+    match named {
+        Named::CreateNamespace => namespaces::create_namespace(app, caller, warehouse, &body, key).await,
+        Named::DropNamespace(namespace) => namespaces::drop_namespace(app, caller, warehouse, namespace, key).await,
+        Named::UpdateProperties(namespace) => {
+            namespaces::update_properties(app, caller, warehouse, namespace, &body, key).await
+        }
+        Named::CreateTable(namespace) => {
+            tables::create_table(app, caller, warehouse, namespace, &parts.headers, body, key).await
+        }
+        Named::UpdateTable(ident) => tables::update_table(app, caller, warehouse, ident, body, key).await,
+        Named::DropTable(ident) => tables::drop_table(app, caller, warehouse, ident, query, key).await,
+        Named::RenameTable => tables::rename_table(app, caller, warehouse, &body, key).await,
+        Named::CommitTransaction => transactions::commit_transaction(app, caller, warehouse, body, key).await,
+        Named::ListNamespaces
+        | Named::LoadNamespaceMetadata(_)
+        | Named::NamespaceExists(_)
+        | Named::ListTables(_)
+        | Named::LoadTable(_)
+        | Named::TableExists(_)
+        | Named::LoadCredentials(_) => Err(catalog::Error::internal("an operation that changes nothing").into()),
     }
 }
 

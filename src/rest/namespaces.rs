@@ -5,6 +5,7 @@ use crate::{
     app::App,
     auth::Caller,
     catalog::{
+        idempotency::Key,
         namespaces::{self, Properties},
         warehouses::Warehouse,
     },
@@ -62,13 +63,30 @@ pub async fn list_namespaces(app: &App, caller: &Caller, warehouse: &Warehouse, 
     Ok(answer::json(StatusCode::OK, &ListNamespacesResponse { namespaces, next_page_token }))
 }
 
-pub async fn create_namespace(app: &App, caller: &Caller, warehouse: &Warehouse, body: &[u8]) -> Result<Response> {
+pub async fn create_namespace(
+    app: &App,
+    caller: &Caller,
+    warehouse: &Warehouse,
+    body: &[u8],
+    key: Option<&Key>,
+) -> Result<Response> {
     let request: CreateNamespaceRequest = parse(body)?;
     let namespace = Namespace::new(request.namespace)?;
     let properties = request.properties.unwrap_or_default();
-    let row = namespaces::create(app, caller, warehouse, &namespace, &properties).await?;
+    let row = namespaces::create(app, caller, warehouse, &namespace, &properties, key).await?;
     let response = NamespaceResponse { namespace: row.namespace.levels(), properties: &row.properties };
     Ok(answer::json(StatusCode::OK, &response))
+}
+
+/// As it is now.
+pub async fn create_namespace_again(
+    app: &App,
+    caller: &Caller,
+    warehouse: &Warehouse,
+    body: &[u8],
+) -> Result<Response> {
+    let request: CreateNamespaceRequest = parse(body)?;
+    load_namespace_metadata(app, caller, warehouse, &Namespace::new(request.namespace)?).await
 }
 
 pub async fn load_namespace_metadata(
@@ -97,8 +115,9 @@ pub async fn drop_namespace(
     caller: &Caller,
     warehouse: &Warehouse,
     namespace: &Namespace,
+    key: Option<&Key>,
 ) -> Result<Response> {
-    namespaces::drop(app, caller, warehouse, namespace).await?;
+    namespaces::drop(app, caller, warehouse, namespace, key).await?;
     Ok(answer::no_content())
 }
 
@@ -108,12 +127,24 @@ pub async fn update_properties(
     warehouse: &Warehouse,
     namespace: &Namespace,
     body: &[u8],
+    key: Option<&Key>,
 ) -> Result<Response> {
     let request: UpdatePropertiesRequest = parse(body)?;
     let removals = request.removals.unwrap_or_default();
     let updates = request.updates.unwrap_or_default();
-    let changed = namespaces::update_properties(app, caller, warehouse, namespace, &removals, &updates).await?;
+    let changed = namespaces::update_properties(app, caller, warehouse, namespace, &removals, &updates, key).await?;
     let response =
         UpdatePropertiesResponse { updated: &changed.updated, removed: &changed.removed, missing: &changed.missing };
     Ok(answer::json(StatusCode::OK, &response))
+}
+
+/// What was kept of the answer, or what it says when everything asked for was there.
+pub fn update_properties_again(body: &[u8], kept: Option<String>) -> Result<Response> {
+    if let Some(kept) = kept.and_then(|kept| serde_json::value::RawValue::from_string(kept).ok()) {
+        return Ok(answer::json(StatusCode::OK, &kept));
+    }
+    let request: UpdatePropertiesRequest = parse(body)?;
+    let updated: Vec<String> = request.updates.unwrap_or_default().into_keys().collect();
+    let removed = request.removals.unwrap_or_default();
+    Ok(answer::json(StatusCode::OK, &UpdatePropertiesResponse { updated: &updated, removed: &removed, missing: &[] }))
 }

@@ -36,6 +36,7 @@ pub enum Named {
     TableExists(TableIdent),
     LoadCredentials(TableIdent),
     RenameTable,
+    CommitTransaction,
 }
 
 /// A served route.
@@ -141,6 +142,9 @@ pub static ENDPOINTS: &[Endpoint] = &[
     endpoint("renameTable", Method::POST, "/v1/{prefix}/tables/rename", "Rename a table", |_| {
         Ok(Operation::On(Named::RenameTable))
     }),
+    endpoint("commitTransaction", Method::POST, "/v1/{prefix}/transactions/commit", "Commit to several tables", |_| {
+        Ok(Operation::On(Named::CommitTransaction))
+    }),
 ];
 
 const fn endpoint(
@@ -226,6 +230,7 @@ mod tests {
         check("GET /v1/%6Eamespaces/namespaces", expect![[r#"ListNamespaces in Some("namespaces")"#]]);
         check("POST /v1/tables/rename", expect!["RenameTable in None"]);
         check("POST /v1/w/tables/rename", expect![[r#"RenameTable in Some("w")"#]]);
+        check("POST /v1/transactions/commit", expect!["CommitTransaction in None"]);
     }
 
     #[test]
@@ -246,7 +251,6 @@ mod tests {
         check("GET /v1/", expect!["no route"]);
         check("GET /v1", expect!["no route"]);
         check("GET /v1/w/namespaces/n/views", expect!["no route"]);
-        check("POST /v1/w/transactions/commit", expect!["no route"]);
         check("GET /v1/w/namespaces/n/tables/t/", expect!["no route"]);
         check("GET /v1/w/namespaces/n/tables/t/u", expect!["no route"]);
         check("PUT /v1/config", expect!["allowed: [GET]"]);

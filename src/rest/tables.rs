@@ -17,7 +17,8 @@ use crate::{
         credentials,
         deflated::Deflated,
         document::{Document, Snapshots, off_thread},
-        tables::{self, Files},
+        idempotency::Key,
+        tables::{self, Files, Table},
         warehouses::Warehouse,
     },
     iceberg::{
@@ -83,27 +84,59 @@ pub async fn create_table(
     namespace: &Namespace,
     headers: &HeaderMap,
     body: Bytes,
+    key: Option<&Key>,
 ) -> Result<Response> {
     let request = off_thread(body.len(), move || CreateTable::parse(&body)).await??;
     let ident = TableIdent::new(namespace.clone(), request.name.clone())?;
-    let created = create::create(app, caller, warehouse, namespace, request).await?;
-    let place = match &created {
+    let created = create::create(app, caller, warehouse, namespace, request, key).await?;
+    Ok(show_created(app, caller, warehouse, &ident, headers, &created))
+}
+
+/// Whether a request to create a table only stages it.
+pub fn is_staged(body: &[u8]) -> bool {
+    CreateTable::parse(body).is_ok_and(|request| request.stage_create)
+}
+
+/// The answer to a create that was answered before: the table in its first version, or in its current one.
+pub async fn create_table_again(
+    app: &App,
+    caller: &Caller,
+    warehouse: &Arc<Warehouse>,
+    namespace: &Namespace,
+    headers: &HeaderMap,
+    body: &Bytes,
+    metadata_location: Option<String>,
+) -> Result<Response> {
+    let ident = TableIdent::new(namespace.clone(), CreateTable::parse(body)?.name)?;
+    let table = tables::version(app, caller, warehouse, &ident, metadata_location).await?;
+    Ok(show_created(app, caller, warehouse, &ident, headers, &Created::Stored(table)))
+}
+
+fn show_created(
+    app: &App,
+    caller: &Caller,
+    warehouse: &Warehouse,
+    ident: &TableIdent,
+    headers: &HeaderMap,
+    created: &Created,
+) -> Response {
+    let place = match created {
         Created::Stored(table) => (table.row.location.as_str(), table.row.uuid),
         Created::Staged(staged) => (staged.location.as_str(), staged.uuid),
     };
-    let config = storage_config(app, caller, warehouse, &ident, place, headers);
-    let mut response = match &created {
+    let config = storage_config(app, caller, warehouse, ident, place, headers);
+    let mut response = match created {
         Created::Stored(table) => {
             LoadResult::new(Some(&table.document.location), Some(&config)).around(table.document.json.clone())
         }
         Created::Staged(staged) => LoadResult::new(None, Some(&config)).around(staged.json.clone()),
     };
-    match (&created, config.credential()) {
+    match (created, config.credential()) {
         (_, Some(_)) => answer::forbid_storing(&mut response),
         (Created::Stored(table), None) => set_etag(&mut response, &table.document, Snapshots::All),
         (Created::Staged(_), None) => {}
     }
-    Ok(response)
+    response
 }
 
 pub async fn load_table(
@@ -145,15 +178,31 @@ pub async fn update_table(
     warehouse: &Arc<Warehouse>,
     ident: &TableIdent,
     body: Bytes,
+    key: Option<&Key>,
 ) -> Result<Response> {
     let commit = off_thread(body.len(), move || Commit::parse(&body)).await??;
     if commit.identifier.as_ref().is_some_and(|named| named != ident) {
         return Err(Error::invalid(format!("the commit's identifier is not that of its path: {ident}")));
     }
-    let table = commit::commit(app, caller, warehouse, ident, commit).await?;
+    let table = commit::commit(app, caller, warehouse, ident, commit, key).await?;
+    Ok(show_committed(&table))
+}
+
+/// The answer to a commit that was answered before: the version it made, or the current one.
+pub async fn update_table_again(
+    app: &App,
+    caller: &Caller,
+    warehouse: &Arc<Warehouse>,
+    ident: &TableIdent,
+    metadata_location: Option<String>,
+) -> Result<Response> {
+    Ok(show_committed(&tables::version(app, caller, warehouse, ident, metadata_location).await?))
+}
+
+fn show_committed(table: &Table) -> Response {
     let mut response = LoadResult::new(Some(&table.document.location), None).around(table.document.json.clone());
     set_etag(&mut response, &table.document, Snapshots::All);
-    Ok(response)
+    response
 }
 
 pub async fn drop_table(
@@ -162,6 +211,7 @@ pub async fn drop_table(
     warehouse: &Arc<Warehouse>,
     ident: &TableIdent,
     query: &str,
+    key: Option<&Key>,
 ) -> Result<Response> {
     let files = match path::parameter(query, "purgeRequested")? {
         Some(purge) if purge.eq_ignore_ascii_case("true") => Files::Purge,
@@ -169,7 +219,7 @@ pub async fn drop_table(
         Some(purge) if purge.is_empty() || purge.eq_ignore_ascii_case("false") => Files::Keep,
         Some(other) => return Err(Error::invalid(format!("purgeRequested is neither true nor false: {other}"))),
     };
-    tables::drop(app, caller, warehouse, ident, files).await?;
+    tables::drop(app, caller, warehouse, ident, files, key).await?;
     Ok(answer::no_content())
 }
 
@@ -178,11 +228,17 @@ pub async fn table_exists(app: &App, caller: &Caller, warehouse: &Warehouse, ide
     Ok(answer::no_content())
 }
 
-pub async fn rename_table(app: &App, caller: &Caller, warehouse: &Warehouse, body: &[u8]) -> Result<Response> {
+pub async fn rename_table(
+    app: &App,
+    caller: &Caller,
+    warehouse: &Warehouse,
+    body: &[u8],
+    key: Option<&Key>,
+) -> Result<Response> {
     let RenameTableRequest { source, destination } = parse(body)?;
     let from = TableIdent::new(Namespace::new(source.namespace)?, source.name)?;
     let to = TableIdent::new(Namespace::new(destination.namespace)?, destination.name)?;
-    tables::rename(app, caller, warehouse, &from, &to).await?;
+    tables::rename(app, caller, warehouse, &from, &to, key).await?;
     Ok(answer::no_content())
 }
 

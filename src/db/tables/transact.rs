@@ -32,18 +32,9 @@ pub enum Step<'a> {
     Hold(&'a TableRow),
 }
 
-/// What became of one table, in the order of the steps.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Landed {
-    /// The new revision.
-    Swapped(i64),
-    Created(Box<TableRow>),
-    Held,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Transacted {
-    Done(Vec<Landed>),
+    Done,
     /// Nothing happened, because of the step at this index.
     Refused(usize, Refusal),
 }
@@ -75,7 +66,7 @@ pub async fn transact(
     let steps = steps.iter().map(own).collect::<Result<Vec<_>, _>>()?;
     let first_create = steps.iter().position(|step| matches!(step, Own::Create(_)));
     match to.into().write(Transaction { steps }).await {
-        Ok(Answer::Done(done)) => Ok(Transacted::Done(done.into_iter().map(|(landed, _)| landed).collect())),
+        Ok(Answer::Done(_)) => Ok(Transacted::Done),
         Ok(Answer::Refused(step, refusal)) => Ok(Transacted::Refused(step, refusal)),
         // A namespace was dropped between finding it and pointing at it: the next look says which.
         Err(error) if violation(&error) == Some(Violation::ForeignKey) => {
@@ -108,8 +99,8 @@ struct Transaction {
 }
 
 enum Answer {
-    /// With the row for the map of pointers, where there is one.
-    Done(Vec<(Landed, Option<TableRow>)>),
+    /// Rows for the map of pointers, where there is one.
+    Done(Vec<TableRow>),
     Refused(usize, Refusal),
 }
 
@@ -125,10 +116,10 @@ impl Change for Transaction {
         locations::lock_all(tx, claims).await?;
         let mut line: Vec<usize> = (0..self.steps.len()).collect();
         line.sort_by_cached_key(|&at| self.steps[at].place_in_line());
-        let mut done: Vec<_> = self.steps.iter().map(|_| (Landed::Held, None)).collect();
+        let mut done = Vec::with_capacity(self.steps.len());
         for at in line {
             match step(&self.steps[at], tx).await? {
-                Ok(landed) => done[at] = landed,
+                Ok(row) => done.extend(row),
                 Err(refusal) => return Ok(Answer::Refused(at, refusal)),
             }
         }
@@ -141,27 +132,27 @@ impl Change for Transaction {
 
     fn publish(&self, answer: &Answer, pointers: &Pointers) {
         if let Answer::Done(done) = answer {
-            done.iter().filter_map(|(_, row)| row.as_ref()).for_each(|row| pointers.put_table(row));
+            done.iter().for_each(|row| pointers.put_table(row));
         }
     }
 }
 
-async fn step(step: &Own, tx: &mut Tx<'_>) -> Result<Result<(Landed, Option<TableRow>), Refusal>, sqlx::Error> {
+async fn step(step: &Own, tx: &mut Tx<'_>) -> Result<Result<Option<TableRow>, Refusal>, sqlx::Error> {
     Ok(match step {
         Own::Move(swap) => match swap.run(tx).await? {
-            Moved::Done(revision, row) => Ok((Landed::Swapped(revision), row)),
+            Moved::Done(_, row) => Ok(row),
             Moved::Lost => Err(Refusal::Lost),
             Moved::LocationTaken => Err(Refusal::LocationTaken),
         },
         Own::Create(create) => match create.run(tx).await? {
-            Some(Create::Done(row)) => Ok((Landed::Created(Box::new(row.clone())), Some(row))),
+            Some(Create::Done(row)) => Ok(Some(row)),
             Some(Create::Exists(kind)) => Err(Refusal::Exists(kind)),
             Some(Create::NoNamespace) => Err(Refusal::NoNamespace),
             Some(Create::LocationTaken) => Err(Refusal::LocationTaken),
             None => Err(Refusal::Lost),
         },
         Own::Hold(row) => match hold(row, tx).await? {
-            true => Ok((Landed::Held, None)),
+            true => Ok(None),
             false => Err(Refusal::Lost),
         },
     })

@@ -1,6 +1,7 @@
 //! Every statement on both databases: one body, two tests.
 
 mod basics;
+mod idempotency;
 mod locations;
 mod namespaces;
 mod opening;
@@ -8,6 +9,7 @@ mod pointers;
 mod races;
 mod tables;
 mod throughput;
+mod transact;
 
 use super::{
     Db, namespaces as ns,

@@ -2,13 +2,16 @@
 
 mod commits;
 mod delegation;
+mod idempotency;
 mod namespaces;
 mod protocol;
 mod purge;
 mod tables;
 mod tokens;
+mod transactions;
 
 use super::*;
+use crate::app::Parts;
 use crate::{
     auth::{Auth, AuthSettings, NewKey},
     catalog::Caches,
@@ -74,6 +77,16 @@ impl Server {
         let app = App::new(crate::app::Parts { settings, db, auth, store, catalog });
         let token = token.access_token.expose_secret().to_owned();
         Server { router: router(app.clone()), app, token, _folder: folder }
+    }
+
+    /// Another process on the same database and store: nothing in memory is shared.
+    pub async fn replica_of(server: &Server) -> Server {
+        let Parts { settings, db, auth, store, .. } = &*server.app;
+        let (settings, db, auth, store) = (settings.clone(), db.clone(), auth.clone(), store.clone());
+        let catalog = Caches::new(settings.metadata_cache_bytes);
+        let app = App::new(Parts { settings, db, auth, store, catalog });
+        let token = server.token.clone();
+        Server { router: router(app.clone()), app, token, _folder: tempfile::tempdir().unwrap() }
     }
 
     pub async fn raw(&self, request: Request) -> Reply {
