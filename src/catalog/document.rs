@@ -3,7 +3,7 @@
 //! A location's content never changes, so nothing here can go stale. A load answers the very bytes of the file; parsing
 //! happens once, when a file is first read or by the commit that wrote it.
 
-use super::{Error, Result, deflated::Deflated, files, warehouses::Warehouse};
+use super::{Error, Result, deflated::Deflated, files, relation::Relation, warehouses::Warehouse};
 use crate::{
     db::tables::TableRow,
     iceberg::{self, metadata::TableMetadata},
@@ -19,14 +19,14 @@ const ENTRY_BYTES: u64 = 1_024;
 /// Documents larger than this are worked on away from the threads that serve connections. Bytes of JSON.
 const INLINE_BYTES_MAX: usize = 256 << 10;
 
-/// One version of a table.
+/// One version of a table or view.
 #[derive(Debug)]
-pub struct Document {
+pub struct Document<R = TableMetadata> {
     /// Where its metadata file is.
     pub location: String,
     /// The file's content without its compression.
     pub json: Bytes,
-    pub metadata: Arc<TableMetadata>,
+    pub metadata: Arc<R>,
     json_refs: OnceLock<Bytes>,
     deflated: OnceLock<Deflated>,
     deflated_refs: OnceLock<Deflated>,
@@ -40,12 +40,14 @@ pub enum Snapshots {
     Refs,
 }
 
-impl Document {
-    pub fn new(location: String, json: Bytes, metadata: Arc<TableMetadata>) -> Document {
+impl<R> Document<R> {
+    pub fn new(location: String, json: Bytes, metadata: Arc<R>) -> Document<R> {
         let (json_refs, deflated, deflated_refs) = Default::default();
         Document { location, json, metadata, json_refs, deflated, deflated_refs }
     }
+}
 
+impl Document {
     /// The metadata's JSON.
     pub fn json(&self, snapshots: Snapshots) -> Bytes {
         match snapshots {
@@ -79,20 +81,20 @@ impl Document {
 }
 
 /// Documents by the location of their file, bounded in bytes.
-pub(crate) struct Documents(Cache<String, Arc<Document>, ByBytes>);
+pub(crate) struct Documents<R = TableMetadata>(Cache<String, Arc<Document<R>>, ByBytes>);
 
 #[derive(Clone)]
 struct ByBytes;
 
-impl Weighter<String, Arc<Document>> for ByBytes {
-    fn weight(&self, _location: &String, document: &Arc<Document>) -> u64 {
+impl<R> Weighter<String, Arc<Document<R>>> for ByBytes {
+    fn weight(&self, _location: &String, document: &Arc<Document<R>>) -> u64 {
         // The copies count from the start: an entry's weight must not change.
         ENTRY_BYTES + document.json.len() as u64 * (2 + PARSED_TIMES)
     }
 }
 
-impl Documents {
-    pub(crate) fn new(bytes_max: u64) -> Documents {
+impl<R: Relation> Documents<R> {
+    pub(crate) fn new(bytes_max: u64) -> Documents<R> {
         // Tables' metadata starts at about 2 KB; the estimate only sizes the map.
         let entries = usize::try_from(bytes_max / (16 << 10)).unwrap_or(usize::MAX).clamp(64, 1 << 20);
         Documents(Cache::with_weighter(entries, bytes_max, ByBytes))
@@ -102,7 +104,7 @@ impl Documents {
     ///
     /// # Errors
     /// As [`files::read`]; `Error::Internal` when the file is not valid metadata.
-    pub(crate) async fn read(&self, warehouse: &Warehouse, row: &TableRow) -> Result<Arc<Document>> {
+    pub(crate) async fn read(&self, warehouse: &Warehouse, row: &TableRow) -> Result<Arc<Document<R>>> {
         let location = row.metadata_location.as_str();
         if let Some(document) = self.0.get(location) {
             metrics::counter!("tidewater_metadata_cache_total", "result" => "hit").increment(1);
@@ -113,7 +115,7 @@ impl Documents {
     }
 
     /// Keeps what a commit has just written.
-    pub(crate) fn keep(&self, document: &Arc<Document>) {
+    pub(crate) fn keep(&self, document: &Arc<Document<R>>) {
         self.0.insert(document.location.clone(), Arc::clone(document));
     }
 
@@ -122,11 +124,11 @@ impl Documents {
     }
 }
 
-async fn read(warehouse: &Warehouse, row: &TableRow) -> Result<Arc<Document>> {
+async fn read<R: Relation>(warehouse: &Warehouse, row: &TableRow) -> Result<Arc<Document<R>>> {
     let (location, uuid) = (row.metadata_location.clone(), row.uuid);
     let json = files::read(warehouse, &location).await?;
     let parsed = off_thread(json.len(), move || {
-        let metadata = TableMetadata::parse(&json)?;
+        let metadata = R::parse(&json)?;
         match metadata.uuid() {
             Some(_) => Ok((json, metadata)),
             // An old file without one: the table's own, the same at every load, until a commit writes it down.

@@ -21,6 +21,7 @@ pub const PATHS: [&str; 4] =
     ["write.data.path", "write.metadata.path", "write.folder-storage.path", "write.object-storage.path"];
 
 pub const FORMAT_VERSION: &str = "format-version";
+pub const GC_ENABLED: &str = "gc.enabled";
 pub const PREVIOUS_VERSIONS_MAX: &str = "write.metadata.previous-versions-max";
 const PREVIOUS_VERSIONS_MAX_DEFAULT: usize = 100;
 const METADATA_COMPRESSION: &str = "write.metadata.compression-codec";

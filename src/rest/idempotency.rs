@@ -8,7 +8,7 @@ use super::{
     error::{self, Error, Result},
     namespaces,
     route::Named,
-    tables,
+    tables, views,
 };
 use crate::{
     app::{App, now_ms},
@@ -130,6 +130,10 @@ async fn again(
             tables::create_table_again(app, caller, warehouse, namespace, &parts.headers, body, location).await
         }
         Named::UpdateTable(ident) => tables::update_table_again(app, caller, warehouse, ident, location).await,
+        Named::CreateView(namespace) => {
+            views::create_view_again(app, caller, warehouse, namespace, body, location).await
+        }
+        Named::ReplaceView(ident) => views::show_version(app, caller, warehouse, ident, location).await,
         _ => Ok(answer::no_content()),
     }
 }

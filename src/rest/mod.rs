@@ -17,6 +17,7 @@ mod route;
 mod tables;
 mod tokens;
 mod transactions;
+mod views;
 
 pub use openapi::openapi;
 pub use tokens::PATH as TOKENS_PATH;
@@ -122,7 +123,10 @@ async fn serve_named(
         Named::ListTables(namespace) => tables::list_tables(app, caller, warehouse, namespace, query).await,
         Named::LoadTable(ident) => tables::load_table(app, caller, warehouse, ident, headers, query).await,
         Named::TableExists(ident) => tables::table_exists(app, caller, warehouse, ident).await,
-        Named::LoadCredentials(ident) => credentials::load_credentials(app, caller, warehouse, ident).await,
+        Named::LoadCredentials(ident) => credentials::load_credentials(app, caller, warehouse, ident, query).await,
+        Named::ListViews(namespace) => views::list_views(app, caller, warehouse, namespace, query).await,
+        Named::LoadView(ident) => views::load_view(app, caller, warehouse, ident, query).await,
+        Named::ViewExists(ident) => views::view_exists(app, caller, warehouse, ident).await,
         Named::CreateNamespace
         | Named::DropNamespace(_)
         | Named::UpdateProperties(_)
@@ -130,6 +134,11 @@ async fn serve_named(
         | Named::UpdateTable(_)
         | Named::DropTable(_)
         | Named::RenameTable
+        | Named::CreateView(_)
+        | Named::ReplaceView(_)
+        | Named::DropView(_)
+        | Named::RenameView
+        | Named::RegisterView(_)
         | Named::CommitTransaction => {
             let body = body::read(headers, body, app.settings.body_bytes_max).await?;
             idempotency::once(app, caller, warehouse, named, parts, body).await
@@ -161,13 +170,21 @@ async fn change(
         Named::DropTable(ident) => tables::drop_table(app, caller, warehouse, ident, query, key).await,
         Named::RenameTable => tables::rename_table(app, caller, warehouse, &body, key).await,
         Named::CommitTransaction => transactions::commit_transaction(app, caller, warehouse, body, key).await,
+        Named::CreateView(namespace) => views::create_view(app, caller, warehouse, namespace, body, key).await,
+        Named::ReplaceView(ident) => views::replace_view(app, caller, warehouse, ident, body, key).await,
+        Named::DropView(ident) => views::drop_view(app, caller, warehouse, ident, key).await,
+        Named::RenameView => views::rename_view(app, caller, warehouse, &body, key).await,
+        Named::RegisterView(namespace) => views::register_view(app, caller, warehouse, namespace, &body, key).await,
         Named::ListNamespaces
         | Named::LoadNamespaceMetadata(_)
         | Named::NamespaceExists(_)
         | Named::ListTables(_)
         | Named::LoadTable(_)
         | Named::TableExists(_)
-        | Named::LoadCredentials(_) => Err(catalog::Error::internal("an operation that changes nothing").into()),
+        | Named::LoadCredentials(_)
+        | Named::ListViews(_)
+        | Named::LoadView(_)
+        | Named::ViewExists(_) => Err(catalog::Error::internal("an operation that changes nothing").into()),
     }
 }
 

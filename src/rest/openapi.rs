@@ -27,6 +27,12 @@ const PAGE: Parameters = &[
 const DELEGATION: (&str, ParameterIn, &str) =
     ("X-Iceberg-Access-Delegation", ParameterIn::Header, "vended-credentials: answer with keys for the table's folder");
 
+const REFERENCED_BY: (&str, ParameterIn, &str) = (
+    "referenced-by",
+    ParameterIn::Query,
+    "The views through which it is asked for, outermost first, with commas between them; checked for form only",
+);
+
 /// What the table of routes does not say.
 struct Details {
     tag: &'static str,
@@ -99,6 +105,11 @@ fn details(endpoint: &Endpoint) -> Details {
         "commitTransaction" => ("Tables", 204, &[400, 401, 403, 404, 409, 413, 422, 500, 503]),
         "tableExists" | "dropTable" => ("Tables", 204, &[400, 401, 403, 404, 503]),
         "renameTable" => ("Tables", 204, &[400, 401, 403, 404, 409, 413, 503]),
+        "listViews" | "loadView" => ("Views", 200, &[400, 401, 403, 404, 503]),
+        "createView" | "registerView" => ("Views", 200, &[400, 401, 403, 404, 409, 413, 500, 503]),
+        "replaceView" => ("Views", 200, &[400, 401, 403, 404, 409, 413, 500, 503]),
+        "viewExists" | "dropView" => ("Views", 204, &[400, 401, 403, 404, 503]),
+        "renameView" => ("Views", 204, &[400, 401, 403, 404, 409, 413, 503]),
         name => unreachable!("a test holds that {name} has details"),
     };
     let body = match endpoint.name {
@@ -111,11 +122,13 @@ fn details(endpoint: &Endpoint) -> Details {
             let parent = ("parent", ParameterIn::Query, "List below this namespace; absent: the top level");
             PAGE.iter().cloned().chain([parent]).collect()
         }
-        "listTables" => PAGE.to_vec(),
+        "listTables" | "listViews" => PAGE.to_vec(),
+        "loadView" | "loadCredentials" => vec![REFERENCED_BY],
         "createTable" => vec![DELEGATION],
         "loadTable" => vec![
             DELEGATION,
             ("If-None-Match", ParameterIn::Header, "A tag that an earlier answer gave"),
+            REFERENCED_BY,
             ("snapshots", ParameterIn::Query, "all, or refs: only those that a branch or tag points at"),
         ],
         "dropTable" => vec![("purgeRequested", ParameterIn::Query, "true: delete the table's files too")],

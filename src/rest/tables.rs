@@ -73,8 +73,13 @@ pub async fn list_tables(
     let window = Window::parse(query, app.settings.page_size_max)?;
     let mut names = tables::list(app, caller, warehouse, namespace, &window.page()).await?;
     let next_page_token = window.cut(&mut names);
+    Ok(show_names(namespace, &names, next_page_token))
+}
+
+/// `ListTablesResponse` of the specification, also of views.
+pub(super) fn show_names(namespace: &Namespace, names: &[String], next_page_token: Option<String>) -> Response {
     let identifiers = names.iter().map(|name| Identifier { namespace: namespace.levels(), name }).collect();
-    Ok(answer::json(StatusCode::OK, &ListTablesResponse { identifiers, next_page_token }))
+    answer::json(StatusCode::OK, &ListTablesResponse { identifiers, next_page_token })
 }
 
 pub async fn create_table(
@@ -148,6 +153,7 @@ pub async fn load_table(
     query: &str,
 ) -> Result<Response> {
     let snapshots = snapshots(query)?;
+    path::referenced_by(query)?;
     let table = tables::load(app, caller, warehouse, ident).await?;
     let config = storage_config(app, caller, warehouse, ident, (&table.row.location, table.row.uuid), headers);
     let document = &table.document;
@@ -235,11 +241,17 @@ pub async fn rename_table(
     body: &[u8],
     key: Option<&Key>,
 ) -> Result<Response> {
+    let (from, to) = parse_rename(body)?;
+    tables::rename(app, caller, warehouse, &from, &to, key).await?;
+    Ok(answer::no_content())
+}
+
+/// Source and destination of a `RenameTableRequest` of the specification, also of views.
+pub(super) fn parse_rename(body: &[u8]) -> Result<(TableIdent, TableIdent)> {
     let RenameTableRequest { source, destination } = parse(body)?;
     let from = TableIdent::new(Namespace::new(source.namespace)?, source.name)?;
     let to = TableIdent::new(Namespace::new(destination.namespace)?, destination.name)?;
-    tables::rename(app, caller, warehouse, &from, &to, key).await?;
-    Ok(answer::no_content())
+    Ok((from, to))
 }
 
 fn storage_config(
@@ -258,14 +270,14 @@ fn storage_config(
     }
 }
 
-/// `LoadTableResult`, or `CommitTableResponse` without config: what stands before and after the metadata's own bytes.
-struct LoadResult {
+/// `LoadTableResult`, or without config `CommitTableResponse` and `LoadViewResult`: what stands before and after the metadata's own bytes.
+pub(super) struct LoadResult {
     before: Vec<u8>,
     after: Vec<u8>,
 }
 
 impl LoadResult {
-    fn new(metadata_location: Option<&str>, config: Option<&StorageConfig>) -> LoadResult {
+    pub(super) fn new(metadata_location: Option<&str>, config: Option<&StorageConfig>) -> LoadResult {
         let mut before = Vec::with_capacity(256);
         before.push(b'{');
         if let Some(location) = metadata_location {
@@ -287,7 +299,7 @@ impl LoadResult {
         LoadResult { before, after }
     }
 
-    fn around(self, metadata: Bytes) -> Response {
+    pub(super) fn around(self, metadata: Bytes) -> Response {
         answer::json_pieces([self.before.into(), metadata, self.after.into()])
     }
 

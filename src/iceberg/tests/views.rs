@@ -1,10 +1,15 @@
 //! Views through the same boundary: files in, requests in, files out.
 
-use super::{super::view::*, files::file, *};
+use super::{super::view::*, *};
 use crate::iceberg::view::{commit::ViewCommit, create::CreateView};
 use expect_test::expect;
 
 const MADE_MS: i64 = NOW_MS - 86_400_000;
+
+fn file(name: &str) -> String {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/views");
+    std::fs::read_to_string(folder.join(name)).unwrap()
+}
 
 fn schema(name: &str) -> String {
     format!(

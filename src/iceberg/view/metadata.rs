@@ -6,7 +6,7 @@ use super::{
         json::{Extras, Members, Reader, write::Object},
         location,
         metadata::check_unique,
-        properties::{MetadataCodec, PATHS},
+        properties::{GC_ENABLED, MetadataCodec, PATHS},
         schema::Schema,
     },
     FORMAT_VERSION,
@@ -103,6 +103,11 @@ impl ViewMetadata {
 
     pub fn property(&self, key: &str) -> Option<&str> {
         self.properties.get(key).map(String::as_str)
+    }
+
+    /// Whether its file goes with it (`gc.enabled`; what is not true counts as false).
+    pub fn collects_garbage(&self) -> bool {
+        self.property(GC_ENABLED).is_none_or(|value| value.eq_ignore_ascii_case("true"))
     }
 
     /// Whether a property is set to true, in whatever case.
