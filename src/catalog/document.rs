@@ -81,7 +81,7 @@ impl Document {
 }
 
 /// Documents by the location of their file, bounded in bytes.
-pub(crate) struct Documents<R = TableMetadata>(Cache<String, Arc<Document<R>>, ByBytes>);
+pub struct Documents<R = TableMetadata>(Cache<String, Arc<Document<R>>, ByBytes>);
 
 #[derive(Clone)]
 struct ByBytes;

@@ -123,7 +123,8 @@ fn referencing_view(raw: &str) -> Result<TableIdent> {
         namespace_bytes = Some(raw.len() - after.len());
     }
     let levels = namespace_bytes.and_then(|end| raw.get(..end)).map(without_last_separator);
-    let levels = levels.ok_or_else(|| Error::Invalid(format!("referenced-by holds a view without namespace: {raw}")))?;
+    let levels =
+        levels.ok_or_else(|| Error::Invalid(format!("referenced-by holds a view without namespace: {raw}")))?;
     table(levels, rest)
 }
 

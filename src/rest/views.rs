@@ -133,3 +133,14 @@ pub async fn show_version(
 fn show(view: &View) -> Response {
     LoadResult::new(Some(&view.document.location), None).around(view.document.json.clone())
 }
+
+pub async fn register_view(
+    _: &App,
+    _: &Caller,
+    _: &Arc<Warehouse>,
+    _: &Namespace,
+    _: &Bytes,
+    _: Option<&Key>,
+) -> Result<Response> {
+    Err(Error::invalid("todo"))
+}

@@ -9,6 +9,7 @@ mod purge;
 mod tables;
 mod tokens;
 mod transactions;
+mod views;
 
 use super::*;
 use crate::app::Parts;
