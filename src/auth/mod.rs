@@ -306,6 +306,13 @@ impl Auth {
         places::metadata_named(&self.0.db, bucket, key).await.map_err(Error::Database)
     }
 
+    /// What a session token was made for, if it was made for this caller and is still valid.
+    pub fn scope(&self, caller: &Caller, session_token: &str, now_ms: i64) -> Option<grants::Scope> {
+        let statement = self.0.vending.statement(session_token)?;
+        let is_theirs = statement.access_key_id == *caller.access_key_id;
+        (is_theirs && now_ms < statement.expires_at_ms).then_some(statement.scope)
+    }
+
     /// Makes keys for `caller`, limited to `scope`, without storing anything.
     pub fn vend(&self, caller: &Caller, scope: grants::Scope, now_ms: i64) -> VendedKeys {
         let lifetime_ms = i64::try_from(self.0.vended_lifetime_s.saturating_mul(1000)).unwrap_or(i64::MAX);

@@ -31,8 +31,16 @@ pub async fn load(app: &App, caller: &Caller, warehouse: &Warehouse, ident: &Tab
 /// Keys for the folder `location`, for a caller that was allowed to see the table there, staged or stored. Stores
 /// nothing; the keys end when a table with another uuid takes the place.
 pub fn vend(app: &App, caller: &Caller, warehouse: &Warehouse, location: &str, table: Uuid) -> Vended {
-    let prefix = format!("{location}/");
-    let objects = prefix.strip_prefix("s3://").unwrap_or(&prefix).to_owned();
-    let scope = Scope { warehouse: warehouse.name.clone(), prefixes: vec![objects], access: Access::ReadWrite, table };
+    vend_scope(app, caller, scope(warehouse, location, table, Access::ReadWrite))
+}
+
+/// The objects of a table at `location`.
+pub(super) fn scope(warehouse: &Warehouse, location: &str, table: Uuid, access: Access) -> Scope {
+    let place = location.strip_prefix("s3://").unwrap_or(location);
+    Scope { warehouse: warehouse.name.clone(), prefixes: vec![format!("{place}/")], access, table }
+}
+
+pub(super) fn vend_scope(app: &App, caller: &Caller, scope: Scope) -> Vended {
+    let prefix = scope.prefixes.first().map(|prefix| format!("s3://{prefix}")).unwrap_or_default();
     Vended { keys: app.auth.vend(caller, scope, now_ms()), prefix }
 }

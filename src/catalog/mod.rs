@@ -17,6 +17,7 @@ pub(crate) mod publish;
 pub mod purge;
 pub mod queue;
 pub mod relation;
+pub mod signing;
 pub mod tables;
 pub mod transactions;
 pub mod views;

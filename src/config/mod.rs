@@ -108,6 +108,11 @@ fn shown(value: &Option<String>) -> String {
 }
 
 impl Settings {
+    /// The host whose subdomains are buckets: that of the told S3 address, unless it is a bare IP address.
+    pub fn s3_base_host(&self) -> Option<String> {
+        reqwest::Url::parse(&self.s3_url).ok()?.domain().map(str::to_owned)
+    }
+
     /// Reads flags, this process's environment and the file they name.
     ///
     /// # Errors

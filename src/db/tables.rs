@@ -133,6 +133,29 @@ pub async fn load_by_id(db: &Db, id: Uuid) -> Result<Option<TableRow>, sqlx::Err
     db.read().optional(concat!("select ", columns!(), " from tables where id = $1"), &values![id]).await
 }
 
+/// The row of a warehouse whose location is `place` or lies above it.
+///
+/// # Errors
+/// `sqlx::Error::InvalidArgument` for more than [`LOCATION_BYTES_MAX`] bytes.
+pub async fn load_by_place(db: &Db, warehouse: Uuid, place: &str) -> Result<Option<TableRow>, sqlx::Error> {
+    let key = locations::key(place)?;
+    // No key is a prefix of another, so of all that could be one only the nearest is.
+    let nearest: Option<TableRow> = db
+        .read()
+        .optional(
+            concat!(
+                "select ",
+                columns!(),
+                " from tables where location_key <= $1
+                  and exists (select 1 from namespaces where namespaces.id = namespace_id and warehouse_id = $2)
+                  order by location_key desc limit 1"
+            ),
+            &values![&key, warehouse],
+        )
+        .await?;
+    Ok(nearest.filter(|row| locations::key(&row.location).is_ok_and(|above| key.starts_with(&above))))
+}
+
 /// Names in order; `None` when the namespace is missing.
 pub async fn list(
     db: &Db,

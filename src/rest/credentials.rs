@@ -6,6 +6,7 @@ use crate::{
     auth::Caller,
     catalog::{
         credentials::{self, Vended},
+        signing,
         warehouses::Warehouse,
     },
     iceberg::ident::TableIdent,
@@ -17,9 +18,12 @@ use serde::{
     Serialize, Serializer,
     ser::{SerializeMap, SerializeSeq},
 };
+use std::collections::BTreeMap;
 
 /// How a client reaches the storage (`client.*` and `s3.*` of the specification's load result).
 const REFRESH: &str = "client.refresh-credentials-endpoint";
+/// What a signer client passes on, in the address or among a request's properties: a table's place.
+pub const PLACE: &str = "place";
 
 /// What every client of the storage must know, keys apart.
 pub fn storage_config(app: &App) -> [(&'static str, String); 4] {
@@ -32,37 +36,89 @@ pub fn storage_config(app: &App) -> [(&'static str, String); 4] {
     ]
 }
 
-/// Whether the client asks for keys (`X-Iceberg-Access-Delegation`); ways of delegation we do not have are ignored.
-pub fn wants_keys(headers: &HeaderMap) -> bool {
-    let values = headers.get_all("x-iceberg-access-delegation").iter().filter_map(|value| value.to_str().ok());
-    values.flat_map(|value| value.split(',')).any(|way| way.trim().eq_ignore_ascii_case("vended-credentials"))
+/// How a client wants to reach a table's files (`X-Iceberg-Access-Delegation`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Delegation {
+    /// With keys of its own.
+    Nothing,
+    Keys,
+    /// With requests that the catalog signs.
+    Signing,
+}
+
+impl Delegation {
+    /// What the client asks for; ways that we do not have are ignored, and keys come before signatures.
+    pub fn asked(headers: &HeaderMap) -> Delegation {
+        let values = headers.get_all("x-iceberg-access-delegation").iter().filter_map(|value| value.to_str().ok());
+        let ways: Vec<&str> = values.flat_map(|value| value.split(',')).map(str::trim).collect();
+        let asks = |way: &str| ways.iter().any(|asked| asked.eq_ignore_ascii_case(way));
+        match (asks("vended-credentials"), asks("remote-signing")) {
+            (true, _) => Delegation::Keys,
+            (false, true) => Delegation::Signing,
+            (false, false) => Delegation::Nothing,
+        }
+    }
 }
 
 /// Storage settings of one table: `config` of a load result, and `config` of a storage credential.
 pub struct StorageConfig {
     base: [(&'static str, String); 4],
-    vended: Option<(Vended, String)>,
+    granted: Granted,
+}
+
+enum Granted {
+    Nothing,
+    /// Keys, and the route that renews them.
+    Keys(Vended, String),
+    Signing(Signing),
+}
+
+/// Where requests are signed.
+struct Signing {
+    catalog_url: String,
+    /// Relative to the catalog's address, and naming the table's place for when there is no table.
+    endpoint: String,
+    place: String,
 }
 
 impl StorageConfig {
     pub fn without_keys(app: &App) -> StorageConfig {
-        StorageConfig { base: storage_config(app), vended: None }
+        StorageConfig { base: storage_config(app), granted: Granted::Nothing }
     }
 
     /// With keys, and the route that renews them.
     pub fn with_keys(app: &App, warehouse: &Warehouse, ident: &TableIdent, vended: Vended) -> StorageConfig {
-        let refresh = format!(
-            "/v1/{}/namespaces/{}/tables/{}/credentials",
-            path::encode_prefix(&warehouse.name),
-            path::encode_namespace(&ident.namespace),
-            path::encode(&ident.name),
-        );
-        StorageConfig { base: storage_config(app), vended: Some((vended, refresh)) }
+        let refresh = format!("/{}/credentials", table_path(warehouse, ident));
+        StorageConfig { base: storage_config(app), granted: Granted::Keys(vended, refresh) }
+    }
+
+    /// With the route that signs. Of the keys only what they open is told.
+    pub fn with_signing(app: &App, warehouse: &Warehouse, ident: &TableIdent, vended: &Vended) -> StorageConfig {
+        let place = signing::place_token(vended).to_owned();
+        let endpoint = format!("{}/sign?{PLACE}={place}", table_path(warehouse, ident));
+        let signing = Signing { catalog_url: app.settings.catalog_url.clone(), endpoint, place };
+        StorageConfig { base: storage_config(app), granted: Granted::Signing(signing) }
+    }
+
+    /// Whether the answer ends with what it grants, and must not be kept.
+    pub fn expires(&self) -> bool {
+        !matches!(self.granted, Granted::Nothing)
+    }
+
+    /// `remote-signing-config` of the specification: what a signer client passes on with every request.
+    pub fn remote_signing(&self) -> Option<RemoteSigningConfig<'_>> {
+        match &self.granted {
+            Granted::Signing(signing) => Some(RemoteSigningConfig { properties: [(PLACE, &*signing.place)].into() }),
+            Granted::Nothing | Granted::Keys(..) => None,
+        }
     }
 
     /// The one storage credential, if there is one.
     pub fn credential(&self) -> Option<StorageCredential<'_>> {
-        self.vended.as_ref().map(|(vended, _)| StorageCredential { prefix: &vended.prefix, config: self })
+        match &self.granted {
+            Granted::Keys(vended, _) => Some(StorageCredential { prefix: &vended.prefix, config: self }),
+            Granted::Nothing | Granted::Signing(_) => None,
+        }
     }
 }
 
@@ -72,15 +128,44 @@ impl Serialize for StorageConfig {
         for (name, value) in &self.base {
             map.serialize_entry(name, value)?;
         }
-        if let Some((Vended { keys, .. }, refresh)) = &self.vended {
-            map.serialize_entry(REFRESH, refresh)?;
-            map.serialize_entry("s3.access-key-id", &keys.access_key_id)?;
-            map.serialize_entry("s3.secret-access-key", keys.secret_access_key.expose_secret())?;
-            map.serialize_entry("s3.session-token", keys.session_token.expose_secret())?;
-            map.serialize_entry("s3.session-token-expires-at-ms", &keys.expires_at_ms.to_string())?;
+        match &self.granted {
+            Granted::Nothing => {}
+            Granted::Keys(Vended { keys, .. }, refresh) => {
+                map.serialize_entry(REFRESH, refresh)?;
+                map.serialize_entry("s3.access-key-id", &keys.access_key_id)?;
+                map.serialize_entry("s3.secret-access-key", keys.secret_access_key.expose_secret())?;
+                map.serialize_entry("s3.session-token", keys.session_token.expose_secret())?;
+                map.serialize_entry("s3.session-token-expires-at-ms", &keys.expires_at_ms.to_string())?;
+            }
+            Granted::Signing(signing) => {
+                map.serialize_entry("s3.remote-signing-enabled", "true")?;
+                // The second pair of names is that of Iceberg 1.11.
+                for name in ["s3.signer.uri", "signer.uri"] {
+                    map.serialize_entry(name, &signing.catalog_url)?;
+                }
+                for name in ["s3.signer.endpoint", "signer.endpoint"] {
+                    map.serialize_entry(name, &signing.endpoint)?;
+                }
+            }
         }
         map.end()
     }
+}
+
+/// A table's routes, relative to the catalog's address.
+fn table_path(warehouse: &Warehouse, ident: &TableIdent) -> String {
+    format!(
+        "v1/{}/namespaces/{}/tables/{}",
+        path::encode_prefix(&warehouse.name),
+        path::encode_namespace(&ident.namespace),
+        path::encode(&ident.name),
+    )
+}
+
+/// `RemoteSigningConfig` of the specification.
+#[derive(Serialize)]
+pub struct RemoteSigningConfig<'a> {
+    properties: BTreeMap<&'static str, &'a str>,
 }
 
 /// `StorageCredential` of the specification.

@@ -14,6 +14,7 @@ mod openapi;
 mod page;
 mod path;
 mod route;
+mod signing;
 mod tables;
 mod tokens;
 mod transactions;
@@ -127,6 +128,14 @@ async fn serve_named(
         Named::ListViews(namespace) => views::list_views(app, caller, warehouse, namespace, query).await,
         Named::LoadView(ident) => views::load_view(app, caller, warehouse, ident, query).await,
         Named::ViewExists(ident) => views::view_exists(app, caller, warehouse, ident).await,
+        Named::SignRequest(ident) => {
+            let body = body::read(headers, body, app.settings.body_bytes_max).await?;
+            signing::sign_request(app, caller, warehouse, ident, query, &body).await
+        }
+        Named::SignS3Request => {
+            let body = body::read(headers, body, app.settings.body_bytes_max).await?;
+            signing::sign_s3_request(app, caller, warehouse, &body).await
+        }
         Named::CreateNamespace
         | Named::DropNamespace(_)
         | Named::UpdateProperties(_)
@@ -181,10 +190,12 @@ async fn change(
         | Named::ListTables(_)
         | Named::LoadTable(_)
         | Named::TableExists(_)
-        | Named::LoadCredentials(_)
         | Named::ListViews(_)
         | Named::LoadView(_)
-        | Named::ViewExists(_) => Err(catalog::Error::internal("an operation that changes nothing").into()),
+        | Named::ViewExists(_)
+        | Named::SignRequest(_)
+        | Named::SignS3Request
+        | Named::LoadCredentials(_) => Err(catalog::Error::internal("an operation that changes nothing").into()),
     }
 }
 

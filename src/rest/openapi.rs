@@ -102,6 +102,7 @@ fn details(endpoint: &Endpoint) -> Details {
         "listTables" | "loadTable" | "loadCredentials" => ("Tables", 200, &[400, 401, 403, 404, 503]),
         "createTable" => ("Tables", 200, &[400, 401, 403, 404, 409, 413, 503]),
         "updateTable" => ("Tables", 200, &[400, 401, 403, 404, 409, 413, 500, 503]),
+        "signRequest" | "signS3Request" => ("Tables", 200, &[400, 401, 403, 404, 413, 503]),
         "commitTransaction" => ("Tables", 204, &[400, 401, 403, 404, 409, 413, 422, 500, 503]),
         "tableExists" | "dropTable" => ("Tables", 204, &[400, 401, 403, 404, 503]),
         "renameTable" => ("Tables", 204, &[400, 401, 403, 404, 409, 413, 503]),

@@ -35,6 +35,8 @@ pub enum Named {
     DropTable(TableIdent),
     TableExists(TableIdent),
     LoadCredentials(TableIdent),
+    SignRequest(TableIdent),
+    SignS3Request,
     RenameTable,
     ListViews(Namespace),
     CreateView(Namespace),
@@ -108,6 +110,7 @@ const CREDENTIALS_PATH: &str = "/v1/{prefix}/namespaces/{namespace}/tables/{tabl
 const VIEWS_PATH: &str = "/v1/{prefix}/namespaces/{namespace}/views";
 const VIEW_PATH: &str = "/v1/{prefix}/namespaces/{namespace}/views/{view}";
 const REGISTER_VIEW_PATH: &str = "/v1/{prefix}/namespaces/{namespace}/register-view";
+const SIGN_PATH: &str = "/v1/{prefix}/namespaces/{namespace}/tables/{table}/sign";
 
 /// Everything that is served.
 pub static ENDPOINTS: &[Endpoint] = &[
@@ -151,6 +154,12 @@ pub static ENDPOINTS: &[Endpoint] = &[
     }),
     endpoint("loadCredentials", Method::GET, CREDENTIALS_PATH, "Fresh storage credentials for a table", |names| {
         Ok(Operation::On(Named::LoadCredentials(names.table()?)))
+    }),
+    endpoint("signRequest", Method::POST, SIGN_PATH, "Sign a request to a table's objects", |names| {
+        Ok(Operation::On(Named::SignRequest(names.table()?)))
+    }),
+    endpoint("signS3Request", Method::POST, "/v1/aws/s3/sign", "Sign a request to some table's objects", |_| {
+        Ok(Operation::On(Named::SignS3Request))
     }),
     endpoint("renameTable", Method::POST, "/v1/{prefix}/tables/rename", "Rename a table", |_| {
         Ok(Operation::On(Named::RenameTable))

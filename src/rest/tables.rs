@@ -3,7 +3,7 @@
 use super::{
     answer,
     body::parse,
-    credentials::{StorageConfig, wants_keys},
+    credentials::{Delegation, StorageConfig},
     error::{Error, Result},
     page::Window,
     path,
@@ -136,10 +136,10 @@ fn show_created(
         }
         Created::Staged(staged) => LoadResult::new(None, Some(&config)).around(staged.json.clone()),
     };
-    match (created, config.credential()) {
-        (_, Some(_)) => answer::forbid_storing(&mut response),
-        (Created::Stored(table), None) => set_etag(&mut response, &table.document, Snapshots::All),
-        (Created::Staged(_), None) => {}
+    match (created, config.expires()) {
+        (_, true) => answer::forbid_storing(&mut response),
+        (Created::Stored(table), false) => set_etag(&mut response, &table.document, Snapshots::All),
+        (Created::Staged(_), false) => {}
     }
     response
 }
@@ -158,7 +158,7 @@ pub async fn load_table(
     let config = storage_config(app, caller, warehouse, ident, (&table.row.location, table.row.uuid), headers);
     let document = &table.document;
     // A client that keeps its copy also keeps its keys: answers with keys are never "not modified".
-    let has_keys = config.credential().is_some();
+    let has_keys = config.expires();
     if !has_keys && matches(headers, &etag(document, snapshots)) {
         return Ok(not_modified(document, snapshots));
     }
@@ -262,11 +262,11 @@ fn storage_config(
     (location, table): (&str, Uuid),
     headers: &HeaderMap,
 ) -> StorageConfig {
-    if wants_keys(headers) {
-        let vended = credentials::vend(app, caller, warehouse, location, table);
-        StorageConfig::with_keys(app, warehouse, ident, vended)
-    } else {
-        StorageConfig::without_keys(app)
+    let vend = || credentials::vend(app, caller, warehouse, location, table);
+    match Delegation::asked(headers) {
+        Delegation::Nothing => StorageConfig::without_keys(app),
+        Delegation::Keys => StorageConfig::with_keys(app, warehouse, ident, vend()),
+        Delegation::Signing => StorageConfig::with_signing(app, warehouse, ident, &vend()),
     }
 }
 
@@ -293,6 +293,10 @@ impl LoadResult {
             if let Some(credential) = config.credential() {
                 after.extend_from_slice(b",\"storage-credentials\":");
                 append(&mut after, &[credential]);
+            }
+            if let Some(signing) = config.remote_signing() {
+                after.extend_from_slice(b",\"remote-signing-config\":");
+                append(&mut after, &signing);
             }
         }
         after.push(b'}');
@@ -409,19 +413,20 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_given_to_those_who_ask() {
+    fn files_are_reached_as_clients_ask() {
         for (given, expected) in [
-            ("vended-credentials", true),
-            ("remote-signing, vended-credentials", true),
-            ("remote-signing,Vended-Credentials", true),
-            ("remote-signing", false),
-            ("", false),
+            ("vended-credentials", Delegation::Keys),
+            ("remote-signing, vended-credentials", Delegation::Keys),
+            ("remote-signing,Vended-Credentials", Delegation::Keys),
+            ("telepathy, Remote-Signing", Delegation::Signing),
+            ("telepathy", Delegation::Nothing),
+            ("", Delegation::Nothing),
         ] {
             let headers = HeaderMap::from_iter([(
                 http::HeaderName::from_static("x-iceberg-access-delegation"),
                 given.parse().unwrap(),
             )]);
-            assert_eq!(wants_keys(&headers), expected, "{given}");
+            assert_eq!(Delegation::asked(&headers), expected, "{given}");
         }
     }
 }

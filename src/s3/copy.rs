@@ -74,7 +74,7 @@ fn named(call: &Call<'_>) -> Result<Object> {
 }
 
 /// Reads `x-amz-copy-source`: `bucket/key`, percent-encoded, perhaps with a slash before and a version behind.
-fn parse_source(source: &str) -> Result<Object> {
+pub(super) fn parse_source(source: &str) -> Result<Object> {
     let invalid = |message: &'static str, value: &str| Error::invalid_argument("x-amz-copy-source", value, message);
     let (path, version_id) = match source.rsplit_once("?versionId=") {
         Some((path, version_id)) => (path, Some(version_id)),

@@ -142,6 +142,14 @@ pub(super) async fn delete_objects(call: &mut Call<'_>, bucket: &BucketName) -> 
     Ok(answer::document(document))
 }
 
+/// The keys a DeleteObjects document names.
+///
+/// # Errors
+/// `Error::MalformedXml`.
+pub(super) fn keys_named(document: &[u8]) -> Result<Vec<String>> {
+    Ok(entries(&xml::parse(document, "Delete")?)?.into_iter().map(|entry| entry.name).collect())
+}
+
 fn entries(request: &xml::Element) -> Result<Vec<Entry>> {
     let entries = request.children_named("Object").map(|object| {
         let name = object.child_text("Key").filter(|key| !key.is_empty()).ok_or(Error::MalformedXml)?;

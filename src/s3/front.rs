@@ -240,7 +240,8 @@ impl Call<'_> {
     }
 }
 
-fn required(operation: &Operation) -> Option<(Action, Resource<'_>)> {
+/// What an operation needs; `None` for those that are authorised otherwise.
+pub(super) fn required(operation: &Operation) -> Option<(Action, Resource<'_>)> {
     let object = Object::resource;
     Some(match operation {
         // The keys of the document are authorised one by one; what is not implemented tells nothing.

@@ -21,6 +21,7 @@ mod delete;
 mod error;
 mod front;
 mod headers;
+pub mod intent;
 mod list;
 mod multipart;
 mod objects;

@@ -37,15 +37,9 @@ pub fn s3(app: &App) -> s3::Front {
         store: app.store.clone(),
         credentials: s3::Credentials::Auth(app.auth.clone()),
         region: app.settings.region.clone(),
-        base_host: base_host(&app.settings.s3_url),
+        base_host: app.settings.s3_base_host(),
         limits: s3::Limits::default(),
     }
-}
-
-/// The host whose subdomains are buckets: that of the told S3 address, unless it is a bare IP address.
-fn base_host(s3_url: &str) -> Option<String> {
-    let url = reqwest::Url::parse(s3_url).ok()?;
-    url.domain().map(str::to_owned)
 }
 
 /// For whoever opens the bare address.

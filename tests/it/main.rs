@@ -22,5 +22,7 @@ mod races;
 mod readme;
 mod settings;
 mod signatures;
+mod signing;
 mod telemetry;
 mod tokens;
+mod transactions;

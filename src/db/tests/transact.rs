@@ -74,7 +74,7 @@ async fn one_refused_step_undoes_all(db: Db) {
         let steps = [step(&a, &file_a), bad];
         assert_eq!(transact(&db, warehouse, &steps).await, Transacted::Refused(1, refusal));
         assert_eq!(load(&db, warehouse, "n.a").await.as_ref(), Some(&a), "{refusal:?}");
-        assert_eq!(history(&db, &a).await, [a.metadata_location.clone()], "{refusal:?}");
+        assert_eq!(history(&db, &a).await, std::slice::from_ref(&a.metadata_location), "{refusal:?}");
         assert_eq!(load(&db, warehouse, "n.free").await, None, "{refusal:?}");
     }
 }
