@@ -1,6 +1,6 @@
 //! Errors of our API, in the Iceberg protocol's wrapper so that one client reads both.
 
-use crate::{auth, telemetry::Chain};
+use crate::{auth, catalog, rest::catalog_status, telemetry::Chain};
 use axum::{
     Json,
     response::{IntoResponse, Response},
@@ -28,6 +28,14 @@ pub enum Error {
     RootKey,
     #[error("catalog database failed")]
     Database(#[source] sqlx::Error),
+    #[error("report {report} cannot be read")]
+    Unreadable {
+        report: uuid::Uuid,
+        #[source]
+        error: serde_json::Error,
+    },
+    #[error(transparent)]
+    Catalog(#[from] catalog::Error),
 }
 
 impl From<auth::Error> for Error {
@@ -63,6 +71,8 @@ impl Error {
             Error::NoSuchKey(_) => (StatusCode::NOT_FOUND, "NotFoundException"),
             Error::RootKey => (StatusCode::CONFLICT, "ConflictException"),
             Error::Database(_) => (StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailableException"),
+            Error::Unreadable { .. } => (StatusCode::INTERNAL_SERVER_ERROR, "InternalServerError"),
+            Error::Catalog(error) => catalog_status(error),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Access keys: create, list, delete.
 
 use super::{
-    answered, authenticate,
+    BODY_BYTES_MAX, answered, authenticate,
     error::{Error, ErrorResponse},
     read,
 };
@@ -81,7 +81,7 @@ pub async fn create_key(State(app): State<App>, headers: HeaderMap, body: Body) 
         Ok(caller) => caller,
         Err(error) => return answered("createKey", None, Err::<(), _>(error)),
     };
-    let created = match read(body).await {
+    let created = match read(body, BODY_BYTES_MAX).await {
         Ok(body) => create(&app, &body).await,
         Err(error) => Err(error),
     };

@@ -1,9 +1,11 @@
-//! Our own HTTP API under `/api/v1`: access keys, warehouses, everything the Iceberg protocol has no route for.
+//! Our own HTTP API under `/api/v1`: access keys, functions, reports, everything the Iceberg protocol has no route for.
 //!
 //! Same manners as the Iceberg protocol: a bearer token on every route, JSON both ways, errors in its wrapper.
 
 mod error;
+mod functions;
 mod keys;
+mod reports;
 
 use crate::{
     app::{App, now_ms},
@@ -11,6 +13,8 @@ use crate::{
         Caller,
         grants::{Action, Resource},
     },
+    catalog,
+    iceberg::ident::{Namespace, TableIdent},
     telemetry::Answered,
 };
 use axum::{
@@ -28,7 +32,7 @@ use utoipa::{
 };
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-/// Largest body of a request. Bytes.
+/// Largest body of a request that does not say otherwise. Bytes.
 const BODY_BYTES_MAX: usize = 64 << 10;
 /// How long it may take to arrive.
 const BODY_TIME_MAX: Duration = Duration::from_secs(30);
@@ -47,6 +51,9 @@ fn described() -> OpenApiRouter<App> {
     OpenApiRouter::with_openapi(Document::openapi())
         .routes(routes!(keys::list_keys, keys::create_key))
         .routes(routes!(keys::delete_key))
+        .routes(routes!(functions::put_function, functions::delete_function))
+        .routes(routes!(reports::list_scan_reports))
+        .routes(routes!(reports::list_commit_reports))
 }
 
 #[derive(OpenApi)]
@@ -72,13 +79,23 @@ async fn authenticate(app: &App, headers: &HeaderMap) -> Result<Caller, Error> {
     if caller.may(Action::Catalog, Resource::Server) { Ok(caller) } else { Err(Error::Forbidden) }
 }
 
+/// A namespace as it stands in a path or query once decoded: its levels, a unit separator (`%1F`) between.
+fn namespace(text: &str) -> Result<Namespace, Error> {
+    let levels = text.split('\u{1f}').map(str::to_owned).collect();
+    Ok(Namespace::new(levels).map_err(catalog::Error::from)?)
+}
+
+fn ident(namespace_text: &str, name: &str) -> Result<TableIdent, Error> {
+    Ok(TableIdent::new(namespace(namespace_text)?, name.to_owned()).map_err(catalog::Error::from)?)
+}
+
 /// The whole body of a request whose caller is known: nobody else's is waited for.
-async fn read(body: Body) -> Result<Bytes, Error> {
-    let body = Limited::new(body, BODY_BYTES_MAX).collect();
+async fn read(body: Body, bytes_max: usize) -> Result<Bytes, Error> {
+    let body = Limited::new(body, bytes_max).collect();
     let read = tokio::time::timeout(BODY_TIME_MAX, body).await.map_err(|_| Error::BodyTooSlow)?;
     match read {
         Ok(collected) => Ok(collected.to_bytes()),
-        Err(error) if error.is::<LengthLimitError>() => Err(Error::BodyTooLarge(BODY_BYTES_MAX)),
+        Err(error) if error.is::<LengthLimitError>() => Err(Error::BodyTooLarge(bytes_max)),
         Err(_) => Err(Error::Invalid("the request's body broke off".to_owned())),
     }
 }

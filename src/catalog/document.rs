@@ -1,16 +1,24 @@
 //! Metadata documents: the JSON of one metadata file, and what it parses to, kept by location.
 //!
-//! A location's content never changes, so nothing here can go stale. A load answers the very bytes of the file; parsing
+//! A location's content never changes, so nothing here can go stale. A load answers the very bytes of our files; parsing
 //! happens once, when a file is first read or by the commit that wrote it.
 
-use super::{Error, Result, deflated::Deflated, files, relation::Relation, warehouses::Warehouse};
+use super::{
+    Error, Result,
+    deflated::Deflated,
+    files::{self, Writer},
+    relation::Relation,
+    warehouses::Warehouse,
+};
 use crate::{
     db::tables::TableRow,
     iceberg::{self, metadata::TableMetadata},
 };
 use bytes::Bytes;
+use crc_fast::CrcAlgorithm::Crc64Nvme;
 use quick_cache::{Weighter, sync::Cache};
 use std::sync::{Arc, OnceLock};
+use uuid::Uuid;
 
 /// Memory that a parsed document takes beside its JSON, in multiples of the JSON's size. An estimate on the high side.
 const PARSED_TIMES: u64 = 4;
@@ -24,9 +32,10 @@ const INLINE_BYTES_MAX: usize = 256 << 10;
 pub struct Document<R = TableMetadata> {
     /// Where its metadata file is.
     pub location: String,
-    /// The file's content without its compression.
+    /// The file's content without its compression; of a file that others wrote, as we would write it.
     pub json: Bytes,
     pub metadata: Arc<R>,
+    checksum: OnceLock<u64>,
     json_refs: OnceLock<Bytes>,
     deflated: OnceLock<Deflated>,
     deflated_refs: OnceLock<Deflated>,
@@ -42,8 +51,13 @@ pub enum Snapshots {
 
 impl<R> Document<R> {
     pub fn new(location: String, json: Bytes, metadata: Arc<R>) -> Document<R> {
-        let (json_refs, deflated, deflated_refs) = Default::default();
-        Document { location, json, metadata, json_refs, deflated, deflated_refs }
+        let (checksum, json_refs, deflated, deflated_refs) = Default::default();
+        Document { location, json, metadata, checksum, json_refs, deflated, deflated_refs }
+    }
+
+    /// A checksum of the JSON. Files that are not ours can be registered, changed and registered again.
+    pub fn checksum(&self) -> u64 {
+        *self.checksum.get_or_init(|| crc_fast::checksum(Crc64Nvme, &self.json))
     }
 }
 
@@ -105,13 +119,25 @@ impl<R: Relation> Documents<R> {
     /// # Errors
     /// As [`files::read`]; `Error::Internal` when the file is not valid metadata.
     pub(crate) async fn read(&self, warehouse: &Warehouse, row: &TableRow) -> Result<Arc<Document<R>>> {
-        let location = row.metadata_location.as_str();
+        self.read_file(warehouse, &row.metadata_location, row.uuid).await
+    }
+
+    /// The document of a file that a table or view of this uuid had.
+    ///
+    /// # Errors
+    /// As [`Documents::read`].
+    pub(crate) async fn read_file(
+        &self,
+        warehouse: &Warehouse,
+        location: &str,
+        uuid: Uuid,
+    ) -> Result<Arc<Document<R>>> {
         if let Some(document) = self.0.get(location) {
             metrics::counter!("tidewater_metadata_cache_total", "result" => "hit").increment(1);
             return Ok(document);
         }
         metrics::counter!("tidewater_metadata_cache_total", "result" => "miss").increment(1);
-        self.0.get_or_insert_async(location, read(warehouse, row)).await
+        self.0.get_or_insert_async(location, read(warehouse, location, uuid)).await
     }
 
     /// Keeps what a commit has just written.
@@ -124,24 +150,33 @@ impl<R: Relation> Documents<R> {
     }
 }
 
-async fn read<R: Relation>(warehouse: &Warehouse, row: &TableRow) -> Result<Arc<Document<R>>> {
-    let (location, uuid) = (row.metadata_location.clone(), row.uuid);
-    let json = files::read(warehouse, &location).await?;
-    let parsed = off_thread(json.len(), move || {
-        let metadata = R::parse(&json)?;
-        match metadata.uuid() {
-            Some(_) => Ok((json, metadata)),
-            // An old file without one: the table's own, the same at every load, until a commit writes it down.
-            None => {
-                let metadata = metadata.or_uuid(uuid);
-                Ok((Bytes::from(metadata.to_json()), metadata))
-            }
-        }
-    });
-    let parsed: Result<_, iceberg::Error> = parsed.await?;
-    let (json, metadata) =
-        parsed.map_err(|error| Error::internal(format!("unreadable metadata file {location}: {error}")))?;
-    Ok(Arc::new(Document::new(location, json, Arc::new(metadata))))
+async fn read<R: Relation>(warehouse: &Warehouse, location: &str, uuid: Uuid) -> Result<Arc<Document<R>>> {
+    let (json, writer) = files::read_file(warehouse, location).await?;
+    let parsed = parse(location.to_owned(), json, writer, uuid).await?;
+    parsed.map(Arc::new).map_err(|error| Error::internal(format!("unreadable metadata file {location}: {error}")))
+}
+
+/// A file's content as a document. What others wrote is shown as we would write it: readers rely on containers that
+/// writers may leave out (table specification, "Table Metadata Fields"). An old file may have no uuid: then it gets
+/// `uuid`, the table's own, the same at every load, until a commit writes it down.
+///
+/// # Errors
+/// `Error::Internal` when the thread that parses breaks down; inside, what is wrong with the content.
+pub(super) async fn parse<R: Relation>(
+    location: String,
+    json: Bytes,
+    writer: Writer,
+    uuid: Uuid,
+) -> Result<Result<Document<R>, iceberg::Error>> {
+    off_thread(json.len(), move || {
+        let metadata = R::parse(&json)?.or_uuid(uuid);
+        let json = match writer {
+            Writer::Us => json,
+            Writer::Another => metadata.to_json().into(),
+        };
+        Ok(Document::new(location, json, Arc::new(metadata)))
+    })
+    .await
 }
 
 /// Runs work over `bytes` of JSON: here when it is quick, on a thread for blocking work when it is not.

@@ -31,6 +31,8 @@ pub enum Error {
     NoSuchTable(TableIdent),
     #[error("View does not exist: {0}")]
     NoSuchView(TableIdent),
+    #[error("Function does not exist: {0}")]
+    NoSuchFunction(TableIdent),
     /// The catalog names a metadata file that the storage does not have.
     #[error("Failed to open input stream for file: {0}")]
     MetadataMissing(String),
@@ -38,6 +40,9 @@ pub enum Error {
     NamespaceExists(Namespace),
     #[error("Namespace is not empty: {0}")]
     NamespaceNotEmpty(Namespace),
+    /// Another function has the name, told apart by its uuid.
+    #[error("Function already exists with another function-uuid: {0}")]
+    FunctionTaken(TableIdent),
     /// `kind` has the name that was asked for one of kind `wanted`.
     #[error("{}: {ident}", already_exists(*.wanted, *.kind))]
     NameTaken { ident: TableIdent, wanted: Kind, kind: Kind },

@@ -1,10 +1,12 @@
 //! Metadata files in a warehouse's storage: named, written once, read, deleted.
 //!
 //! A file is created with "only if absent" under a name that was never used, so it is immutable and may be cached by
-//! its location. Files of ours carry a mark, so that the reaper (`jobs/reap.rs`) touches no one else's.
+//! its location. Files of ours carry a mark that holds for their own place only, so that the reaper (`jobs/reap.rs`)
+//! touches no one else's, nor copies of ours that somebody made.
 
 use super::{Error, Result, location, relation::Relation, warehouses::Warehouse};
 use crate::iceberg::MetadataCodec;
+use aws_lc_rs::digest;
 use bytes::Bytes;
 use object_store::{Attribute, Attributes, ObjectStoreExt, PutMode, PutOptions, PutPayload};
 use std::io::{Read, Write};
@@ -16,14 +18,14 @@ pub const FILE_BYTES_MAX: u64 = 512 << 20;
 /// S3's longest key. Bytes.
 const OBJECT_KEY_BYTES_MAX: usize = 1_024;
 
-/// User metadata on every metadata file we write.
+/// User metadata on every metadata file we write: see [`mark`].
 pub(crate) const MARK: &str = "tidewater-written-by";
-/// Its value.
-pub(crate) const MARK_VALUE: &str = "commit";
 
 const METADATA_PATH: &str = "write.metadata.path";
 const SUFFIX: &str = ".metadata.json";
 const SUFFIX_GZIP: &str = ".gz.metadata.json";
+/// How older writers end a compressed file's name.
+const SUFFIX_GZIP_OLD: &str = ".metadata.json.gz";
 const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b];
 
 /// The name of the file after `previous` (`None`: the first): `<folder>/%05d-<uuid>.metadata.json`.
@@ -65,6 +67,34 @@ pub(crate) fn id_of(location: &str) -> Option<Uuid> {
     Uuid::try_parse(id).ok()
 }
 
+/// Whether a name ends as metadata files' names do.
+pub(crate) fn is_metadata_name(location: &str) -> bool {
+    location.ends_with(SUFFIX) || location.ends_with(SUFFIX_GZIP_OLD)
+}
+
+/// The value of [`MARK`] on a file that this catalog wrote at `location`. Another catalog's warehouse has another id, so
+/// one that starts anew on old files takes none of them for its own.
+fn mark(warehouse: &Warehouse, location: &str) -> String {
+    let mut context = digest::Context::new(&digest::SHA256);
+    context.update(warehouse.id.as_bytes());
+    context.update(location.as_bytes());
+    hex::encode(context.finish())
+}
+
+/// Whose a metadata file is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Writer {
+    Us,
+    Another,
+}
+
+/// Whose the file at `location` is, by its mark. A copy of one of ours keeps the mark, but lies elsewhere.
+pub(crate) fn writer(warehouse: &Warehouse, location: &str, attributes: &Attributes) -> Writer {
+    let found = attributes.get(&Attribute::Metadata(MARK.into()));
+    let is_ours = found.is_some_and(|found| found.as_ref() == mark(warehouse, location));
+    if is_ours { Writer::Us } else { Writer::Another }
+}
+
 /// The bytes to store for `json` under `location`: gzip when the name says so.
 pub fn encode(location: &str, json: Bytes) -> Result<Bytes> {
     if !location.ends_with(SUFFIX_GZIP) {
@@ -75,11 +105,11 @@ pub fn encode(location: &str, json: Bytes) -> Result<Bytes> {
     written.map(Bytes::from).map_err(|error| Error::Internal(Box::new(error)))
 }
 
-/// Undoes gzip where the bytes are gzip, whatever the name says.
+/// Undoes gzip where the bytes are gzip, whatever their file's name says.
 ///
 /// # Errors
-/// `Error::Internal` when they do not decompress, or to more than [`FILE_BYTES_MAX`].
-pub fn decode(location: &str, bytes: Bytes) -> Result<Bytes> {
+/// What is wrong, when they do not decompress, or to more than [`FILE_BYTES_MAX`].
+pub fn decode(bytes: Bytes) -> Result<Bytes, String> {
     if !bytes.starts_with(GZIP_MAGIC) {
         return Ok(bytes);
     }
@@ -87,16 +117,37 @@ pub fn decode(location: &str, bytes: Bytes) -> Result<Bytes> {
     let read = flate2::read::MultiGzDecoder::new(bytes.as_ref()).take(FILE_BYTES_MAX + 1).read_to_end(&mut json);
     match read {
         Ok(length) if length as u64 <= FILE_BYTES_MAX => Ok(json.into()),
-        Ok(_) => Err(Error::internal(format!("metadata file is larger than {FILE_BYTES_MAX} bytes: {location}"))),
-        Err(error) => Err(Error::internal(format!("metadata file does not decompress: {location}: {error}"))),
+        Ok(_) => Err(format!("larger than {FILE_BYTES_MAX} bytes")),
+        Err(error) => Err(format!("does not decompress: {error}")),
     }
 }
 
-/// The JSON of a metadata file.
+/// The JSON of a metadata file that a table points at.
 ///
 /// # Errors
-/// `Error::MetadataMissing` when there is no such file, `Error::Unavailable` when the storage cannot be reached.
+/// As [`fetch`]; `Error::Internal` when it cannot be decoded.
 pub(crate) async fn read(warehouse: &Warehouse, location: &str) -> Result<Bytes> {
+    read_file(warehouse, location).await.map(|(json, _)| json)
+}
+
+/// The same, and whether we wrote it.
+///
+/// # Errors
+/// As [`read`].
+pub(crate) async fn read_file(warehouse: &Warehouse, location: &str) -> Result<(Bytes, Writer)> {
+    let (bytes, writer) = fetch(warehouse, location).await?;
+    match decode(bytes) {
+        Ok(json) => Ok((json, writer)),
+        Err(problem) => Err(Error::internal(format!("unreadable metadata file {location}: {problem}"))),
+    }
+}
+
+/// The bytes of a metadata file as they are stored, and whether we wrote them.
+///
+/// # Errors
+/// `Error::MetadataMissing` when there is no such file, `Error::Unavailable` when the storage cannot be reached,
+/// `Error::Internal` when the file is larger than [`FILE_BYTES_MAX`].
+pub(crate) async fn fetch(warehouse: &Warehouse, location: &str) -> Result<(Bytes, Writer)> {
     let missing = || Error::MetadataMissing(location.to_owned());
     let path = warehouse.object(location).ok_or_else(missing)?;
     let result = match warehouse.objects.get(&path).await {
@@ -107,8 +158,8 @@ pub(crate) async fn read(warehouse: &Warehouse, location: &str) -> Result<Bytes>
     if result.meta.size > FILE_BYTES_MAX {
         return Err(Error::internal(format!("metadata file is larger than {FILE_BYTES_MAX} bytes: {location}")));
     }
-    let bytes = result.bytes().await.map_err(Error::storage)?;
-    decode(location, bytes)
+    let writer = writer(warehouse, location, &result.attributes);
+    Ok((result.bytes().await.map_err(Error::storage)?, writer))
 }
 
 /// Writes a new metadata file; when this returns it is on disk.
@@ -122,7 +173,7 @@ pub(crate) async fn write(warehouse: &Warehouse, location: &str, json: Bytes) ->
     let bytes = encode(location, json)?;
     let mut attributes = Attributes::new();
     attributes.insert(Attribute::ContentType, "application/json".into());
-    attributes.insert(Attribute::Metadata(MARK.into()), MARK_VALUE.into());
+    attributes.insert(Attribute::Metadata(MARK.into()), mark(warehouse, location).into());
     let options = PutOptions { mode: PutMode::Create, attributes, ..PutOptions::default() };
     let written = warehouse.objects.put_opts(&path, PutPayload::from_bytes(bytes), options).await;
     written.map(|_| ()).map_err(Error::storage)
@@ -167,10 +218,9 @@ mod tests {
         let json = Bytes::from_static(b"{\"a\":1}");
         let gzipped = encode("x.gz.metadata.json", json.clone()).unwrap();
         assert!(gzipped.starts_with(GZIP_MAGIC));
-        assert_eq!(decode("x.gz.metadata.json", gzipped.clone()).unwrap(), json);
-        assert_eq!(decode("x.metadata.json", gzipped.clone()).unwrap(), json);
-        assert_eq!(decode("x.gz.metadata.json", json.clone()).unwrap(), json);
-        assert!(decode("x", gzipped.slice(..gzipped.len() / 2)).is_err());
+        assert_eq!(decode(gzipped.clone()).unwrap(), json);
+        assert_eq!(decode(json.clone()).unwrap(), json);
+        assert!(decode(gzipped.slice(..gzipped.len() / 2)).is_err());
         assert_eq!(encode("x.metadata.json", json.clone()).unwrap(), json);
     }
 }

@@ -10,13 +10,16 @@ pub mod deflated;
 pub mod document;
 pub mod error;
 pub mod files;
+pub mod functions;
 pub mod idempotency;
 pub mod location;
 pub mod namespaces;
 pub(crate) mod publish;
 pub mod purge;
 pub mod queue;
+pub mod register;
 pub mod relation;
+pub mod reports;
 pub mod signing;
 pub mod tables;
 pub mod transactions;
@@ -46,6 +49,8 @@ pub struct Caches {
     pub(crate) warehouses: warehouses::Warehouses,
     /// Commits by warehouse and name.
     pub(crate) commits: queue::Queues<(Uuid, TableIdent)>,
+    /// Reports of scans and commits that wait to be stored.
+    pub(crate) reports: reports::Inbox,
     /// Requests that are to be answered once, by principal and key.
     pub(crate) requests: queue::Queues<idempotency::Line>,
     /// Told when a job was enqueued, so that the worker need not wait for its next look.
@@ -62,6 +67,7 @@ impl Caches {
             views: document::Documents::new(metadata_bytes_max / VIEWS_PART),
             warehouses: warehouses::Warehouses::default(),
             commits: queue::Queues::default(),
+            reports: reports::Inbox::default(),
             requests: queue::Queues::default(),
             jobs_due: tokio::sync::Notify::new(),
             #[cfg(test)]

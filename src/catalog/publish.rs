@@ -10,7 +10,7 @@ use crate::{
     db::{
         self,
         idempotency::{Record, is_answered},
-        tables::{Create, NewTable, Refusal, Settled, Step, Swap, Swapped},
+        tables::{Create, NewTable, Refusal, Replaced, Settled, Step, Swap, Swapped, TableRow},
     },
     iceberg::ident::TableIdent,
 };
@@ -136,10 +136,33 @@ async fn settle(app: &App, swap: &Swap<'_>) -> Outcome {
     Outcome::Unknown
 }
 
+/// Asks what became of a statement on `ident` whose answer was lost with `error`; `None` when nobody can say.
+pub(super) async fn ask_until_answered<T, F: Future<Output = Result<T, sqlx::Error>>>(
+    app: &App,
+    ident: &TableIdent,
+    error: &sqlx::Error,
+    question: impl Fn() -> F,
+) -> Option<T> {
+    tracing::warn!(table = %ident, %error, "the outcome of a statement is not known yet");
+    for attempt in 0..SETTLE_ATTEMPTS_MAX {
+        settle_pause(attempt).await;
+        match send_question(app, question()).await {
+            Ok(answer) => return Some(answer),
+            Err(error) => tracing::warn!(table = %ident, %error, attempt, "a statement could not be settled"),
+        }
+    }
+    None
+}
+
 /// Whether a failed statement certainly never reached the database: no connection was to be had, or an argument was
 /// refused before.
 pub(super) fn never_sent(error: &sqlx::Error) -> bool {
     matches!(error, sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed | sqlx::Error::InvalidArgument(_))
+}
+
+/// Whether a failed statement certainly changed nothing.
+pub(super) fn changed_nothing(error: &sqlx::Error) -> bool {
+    never_sent(error) || is_answered(error)
 }
 
 /// Waits before asking for an unknown outcome for the `attempt`th time, the first being 0.
@@ -158,6 +181,35 @@ pub(super) async fn create(
     let statement = db::tables::create(app.db.recording(record), warehouse, ident, new, now_ms);
     #[cfg(test)]
     let statement = app.catalog.faults.around(faults::Statement::Create, statement);
+    statement.await
+}
+
+pub(super) async fn replace(
+    app: &App,
+    base: &TableRow,
+    new: &NewTable,
+    record: Option<&Record>,
+) -> Result<Replaced, sqlx::Error> {
+    let statement = db::tables::replace(app.db.recording(record), base, new, now_ms());
+    #[cfg(test)]
+    let statement = app.catalog.faults.around(faults::Statement::Replace, statement);
+    statement.await
+}
+
+pub(super) async fn unregister(app: &App, base: &TableRow, record: Option<&Record>) -> Result<bool, sqlx::Error> {
+    let statement = db::tables::unregister(app.db.recording(record), base);
+    #[cfg(test)]
+    let statement = app.catalog.faults.around(faults::Statement::Unregister, statement);
+    statement.await
+}
+
+#[cfg_attr(not(test), expect(unused_variables, reason = "faults are put in by tests only"))]
+async fn send_question<T>(
+    app: &App,
+    statement: impl Future<Output = Result<T, sqlx::Error>>,
+) -> Result<T, sqlx::Error> {
+    #[cfg(test)]
+    let statement = app.catalog.faults.around(faults::Statement::Settle, statement);
     statement.await
 }
 
@@ -215,6 +267,8 @@ pub(crate) mod faults {
     pub enum Statement {
         Create,
         Swap,
+        Replace,
+        Unregister,
         Transaction,
         Settle,
     }
@@ -246,6 +300,11 @@ pub(crate) mod faults {
     impl Faults {
         pub fn plan(&self, faults: impl IntoIterator<Item = (Statement, Fault)>) {
             self.planned.lock().unwrap().extend(faults);
+        }
+
+        /// Whether all that was planned has met its statement.
+        pub fn is_through(&self) -> bool {
+            self.planned.lock().unwrap().is_empty()
         }
 
         /// Lets one held statement go.

@@ -42,6 +42,11 @@ pub trait Relation: Sized + std::fmt::Debug + Send + Sync + 'static {
     #[must_use]
     fn or_uuid(self, uuid: Uuid) -> Self;
     fn format_version(&self) -> u8;
+    /// Checks what files that enter the catalog are held to, while stored ones are served either way.
+    ///
+    /// # Errors
+    /// `iceberg::Error::Invalid` naming the rule broken.
+    fn check_entering(&self) -> iceberg::Result<()>;
     /// The base location, without a trailing slash.
     fn location(&self) -> &str;
     /// Every place it names for files of its own, the base location first.
@@ -85,6 +90,10 @@ impl Relation for TableMetadata {
 
     fn format_version(&self) -> u8 {
         self.format_version()
+    }
+
+    fn check_entering(&self) -> iceberg::Result<()> {
+        self.check_defaults()
     }
 
     fn location(&self) -> &str {
@@ -146,6 +155,11 @@ impl Relation for ViewMetadata {
 
     fn format_version(&self) -> u8 {
         view::FORMAT_VERSION
+    }
+
+    /// Reading a view is as strict.
+    fn check_entering(&self) -> iceberg::Result<()> {
+        Ok(())
     }
 
     fn location(&self) -> &str {

@@ -78,7 +78,7 @@ pub async fn list(
 /// transaction, so a crash leaves either a whole table, or files with an order to delete them.
 ///
 /// # Errors
-/// `Error::NoSuchTable`; `Error::Invalid` when the table's `gc.enabled=false` forbids to delete files.
+/// `Error::NoSuchTable`.
 pub async fn drop(
     app: &App,
     caller: &Caller,
@@ -95,7 +95,6 @@ pub async fn drop(
         return dropped.map(|_| ()).ok_or_else(|| Error::NoSuchTable(ident.clone()));
     }
     let row = row(app, warehouse, ident).await?;
-    may_purge(app, warehouse, &row).await?;
     let job = purge::Order::new(warehouse, &row).job(now_ms());
     let dropped = db::tables::drop(to, warehouse.id, ident, Kind::Table, Some(&job)).await;
     let dropped = dropped.map_err(Error::write)?.ok_or_else(|| Error::NoSuchTable(ident.clone()))?;
@@ -106,19 +105,6 @@ pub async fn drop(
     }
     app.catalog.jobs_due.notify_one();
     Ok(())
-}
-
-/// A table whose metadata cannot be found may always go: there is nothing left to protect.
-async fn may_purge(app: &App, warehouse: &Warehouse, row: &TableRow) -> Result<()> {
-    match app.catalog.documents.read(warehouse, row).await {
-        Ok(document)
-            if document.metadata.property("gc.enabled").is_some_and(|value| value.eq_ignore_ascii_case("false")) =>
-        {
-            Err(Error::Invalid("cannot purge: the table's property gc.enabled is false".to_owned()))
-        }
-        Ok(_) | Err(Error::MetadataMissing(_)) => Ok(()),
-        Err(error) => Err(error),
-    }
 }
 
 /// Moves a name; files, uuid and locations stay.

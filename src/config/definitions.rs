@@ -225,6 +225,18 @@ pub static DEFINITIONS: &[Definition] = &[
         "1GiB",
         "Writes are refused when less of the disk is free than this or than 2 % of it, whichever is more",
     ),
+    define(
+        "metrics_reports_days",
+        Kind::Integer { min: 0, max: 365 },
+        "7",
+        "Days that engines' reports of scans and commits are kept; 0 keeps none",
+    ),
+    define(
+        "metrics_reports_max",
+        Kind::Integer { min: 10, max: 10_000_000 },
+        "100000",
+        "Reports of scans, and as many of commits, kept per warehouse; a tenth of that per table",
+    ),
     define("log", Kind::LogFilter, "info", "What is logged"),
     define("log_format", Kind::Choice(&["text", "json"]), "text", "How a log line looks"),
 ];

@@ -67,6 +67,8 @@ pub struct Settings {
     pub metadata_cache_bytes: u64,
     pub small_object_bytes_max: u64,
     pub disk_reserve_bytes: u64,
+    pub metrics_reports_days: u32,
+    pub metrics_reports_max: u32,
     pub log_format: LogFormat,
     /// A tracing filter: `info`, `tidewater=debug`, ….
     pub log: String,
@@ -188,6 +190,8 @@ impl Settings {
             metadata_cache_bytes: values.integer("metadata_cache_bytes")?,
             small_object_bytes_max: values.integer("small_object_bytes_max")?,
             disk_reserve_bytes: values.integer("disk_reserve_bytes")?,
+            metrics_reports_days: values.integer("metrics_reports_days")?,
+            metrics_reports_max: values.integer("metrics_reports_max")?,
             log_format: values.choice("log_format", &[("text", LogFormat::Text), ("json", LogFormat::Json)])?,
             log: values.log_filter("log")?,
         };

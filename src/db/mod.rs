@@ -9,6 +9,7 @@
 //! is decided in `catalog`.
 
 mod change;
+pub mod functions;
 pub mod idempotency;
 pub mod jobs;
 pub mod keys;
@@ -16,6 +17,7 @@ mod locations;
 pub mod namespaces;
 mod pointers;
 mod postgres;
+pub mod reports;
 mod sqlite;
 mod statement;
 pub mod tables;

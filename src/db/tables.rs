@@ -6,12 +6,14 @@
 
 pub(in crate::db) mod history;
 pub(in crate::db) mod occupy;
+mod register;
 mod transact;
 
 pub use history::{
     HistoryRow, Named, Settled, Swap, Swapped, forget_history, history, is_recorded, named, settle, settle_create, swap,
 };
 pub use occupy::{Create, NewTable, Rename, create, drop, rename};
+pub use register::{Replaced, replace, settle_register, settle_replace, settle_unregister, unregister};
 pub use transact::{Refusal, Step, Transacted, settle_all, transact};
 
 use super::{

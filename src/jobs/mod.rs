@@ -10,6 +10,7 @@
 pub mod dropped_views;
 pub mod purge;
 pub mod reap;
+mod reports;
 
 use crate::{
     app::{App, now_ms},
@@ -62,9 +63,11 @@ pub fn spawn(app: App, stop: CancellationToken) -> JoinHandle<()> {
     tokio::spawn(async move {
         tokio::select! {
             () = reap_forever(&app) => {},
+            () = reports::keep_forever(&app) => {},
             () = forget_forever(&app) => {},
             () = work(&app, &stop) => {},
         }
+        reports::store_last(&app).await;
     })
 }
 

@@ -3,6 +3,8 @@
 //! Metadata is a client's word: whatever it, its manifests or its statistics name elsewhere stays, and nothing is
 //! touched once another table lives in, above or below the folder. Never lists a folder. What names others goes after
 //! them and the newest metadata file last, so a purge that was cut short starts over; files already gone are no error.
+//! With `gc.enabled=false` data files may be others' too, and stay; manifests and metadata go, as the reference purge
+//! does it.
 
 use super::Error;
 use crate::{
@@ -53,8 +55,10 @@ async fn delete_all(app: &App, order: &Order) -> Result<(), Error> {
         all_manifests.extend(purge.manifests_of(list).await?);
     }
     let all_manifests = distinct(all_manifests.iter().map(String::as_str));
-    for manifest in &all_manifests {
-        purge.delete(purge.files_of(manifest).await?).await?;
+    if metadata.collects_garbage() {
+        for manifest in &all_manifests {
+            purge.delete(purge.files_of(manifest).await?).await?;
+        }
     }
     purge.delete(all_manifests).await?;
     purge.delete(manifest_lists).await?;

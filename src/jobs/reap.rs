@@ -9,13 +9,14 @@ use super::Error;
 use crate::{
     app::App,
     catalog::{
-        files, location,
+        files::{self, Writer},
+        location,
         warehouses::{self, Warehouse},
     },
     db,
 };
 use futures_util::StreamExt;
-use object_store::{Attribute, GetOptions, path::Path};
+use object_store::{GetOptions, path::Path};
 use uuid::Uuid;
 
 /// No commit takes this long between writing its file and its swap.
@@ -45,7 +46,7 @@ async fn run_in(app: &App, warehouse: &Warehouse, now_ms: i64) -> Result<u64, Er
             continue;
         }
         let file = format!("s3://{bucket}/{path}");
-        if is_ours(warehouse, &path).await? && !db::tables::is_recorded(&app.db, &file).await? {
+        if is_ours(warehouse, &path, &file).await? && !db::tables::is_recorded(&app.db, &file).await? {
             tracing::info!(file, "deleting the metadata file of a commit that never happened");
             files::discard(warehouse, &file).await;
             count += 1;
@@ -60,13 +61,10 @@ fn made_at_ms(id: Uuid) -> Option<i64> {
     i64::try_from(seconds).ok()?.checked_mul(1_000)?.checked_add(i64::from(nanos / 1_000_000))
 }
 
-async fn is_ours(warehouse: &Warehouse, path: &Path) -> Result<bool, Error> {
+async fn is_ours(warehouse: &Warehouse, path: &Path, file: &str) -> Result<bool, Error> {
     let options = GetOptions { head: true, ..GetOptions::default() };
     match warehouse.objects.get_opts(path, options).await {
-        Ok(result) => {
-            let mark = result.attributes.get(&Attribute::Metadata(files::MARK.into()));
-            Ok(mark.is_some_and(|mark| mark.as_ref() == files::MARK_VALUE))
-        }
+        Ok(result) => Ok(files::writer(warehouse, file, &result.attributes) == Writer::Us),
         Err(object_store::Error::NotFound { .. }) => Ok(false),
         Err(error) => Err(error.into()),
     }

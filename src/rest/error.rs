@@ -102,8 +102,8 @@ impl Error {
     }
 }
 
-/// The one place where an error of the catalog gets its status.
-fn catalog_status(error: &catalog::Error) -> (StatusCode, &'static str) {
+/// The one place where an error of the catalog gets its status and the name of its exception, for our own API too.
+pub fn catalog_status(error: &catalog::Error) -> (StatusCode, &'static str) {
     use catalog::Error;
     match error {
         Error::Unauthenticated => (StatusCode::UNAUTHORIZED, "NotAuthorizedException"),
@@ -112,8 +112,10 @@ fn catalog_status(error: &catalog::Error) -> (StatusCode, &'static str) {
         Error::NoSuchNamespace(_) => (StatusCode::NOT_FOUND, "NoSuchNamespaceException"),
         Error::NoSuchView(_) => (StatusCode::NOT_FOUND, "NoSuchViewException"),
         Error::NoSuchTable(_) => (StatusCode::NOT_FOUND, "NoSuchTableException"),
+        Error::NoSuchFunction(_) => (StatusCode::NOT_FOUND, "NoSuchFunctionException"),
         Error::MetadataMissing(_) => (StatusCode::NOT_FOUND, "NotFoundException"),
         Error::NamespaceExists(_)
+        | Error::FunctionTaken(_)
         | Error::NameTaken { kind: Kind::Table | Kind::View, .. }
         | Error::RenameTaken { kind: Kind::Table | Kind::View, .. } => (StatusCode::CONFLICT, "AlreadyExistsException"),
         Error::NamespaceNotEmpty(_) => (StatusCode::CONFLICT, "NamespaceNotEmptyException"),

@@ -6,7 +6,7 @@
 use super::{
     answer,
     error::{self, Error, Result},
-    namespaces,
+    namespaces, register,
     route::Named,
     tables, views,
 };
@@ -130,10 +130,17 @@ async fn again(
             tables::create_table_again(app, caller, warehouse, namespace, &parts.headers, body, location).await
         }
         Named::UpdateTable(ident) => tables::update_table_again(app, caller, warehouse, ident, location).await,
+        Named::RegisterTable(namespace) => {
+            register::register_table_again(app, caller, warehouse, namespace, &parts.headers, body, location).await
+        }
+        Named::UnregisterTable(_) => register::unregister_table_again(app, caller, warehouse, location, detail).await,
         Named::CreateView(namespace) => {
             views::create_view_again(app, caller, warehouse, namespace, body, location).await
         }
         Named::ReplaceView(ident) => views::show_version(app, caller, warehouse, ident, location).await,
+        Named::RegisterView(namespace) => {
+            views::register_view_again(app, caller, warehouse, namespace, body, location).await
+        }
         _ => Ok(answer::no_content()),
     }
 }

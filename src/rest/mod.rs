@@ -8,11 +8,14 @@ mod body;
 mod config;
 mod credentials;
 mod error;
+mod functions;
 mod idempotency;
+mod metrics;
 mod namespaces;
 mod openapi;
 mod page;
 mod path;
+mod register;
 mod route;
 mod signing;
 mod tables;
@@ -20,6 +23,7 @@ mod tokens;
 mod transactions;
 mod views;
 
+pub use error::catalog_status;
 pub use openapi::openapi;
 pub use tokens::PATH as TOKENS_PATH;
 
@@ -136,12 +140,21 @@ async fn serve_named(
             let body = body::read(headers, body, app.settings.body_bytes_max).await?;
             signing::sign_s3_request(app, caller, warehouse, &body).await
         }
+        Named::ListFunctions(namespace) => functions::list_functions(app, caller, warehouse, namespace, query).await,
+        Named::LoadFunction(ident) => functions::load_function(app, caller, warehouse, ident).await,
+        Named::ReportMetrics(ident) => {
+            let bytes_max = app.settings.body_bytes_max.min(metrics::BODY_BYTES_MAX);
+            let body = body::read(headers, body, bytes_max).await?;
+            metrics::report_metrics(app, caller, warehouse, ident, body).await
+        }
         Named::CreateNamespace
         | Named::DropNamespace(_)
         | Named::UpdateProperties(_)
         | Named::CreateTable(_)
         | Named::UpdateTable(_)
         | Named::DropTable(_)
+        | Named::RegisterTable(_)
+        | Named::UnregisterTable(_)
         | Named::RenameTable
         | Named::CreateView(_)
         | Named::ReplaceView(_)
@@ -177,6 +190,10 @@ async fn change(
         }
         Named::UpdateTable(ident) => tables::update_table(app, caller, warehouse, ident, body, key).await,
         Named::DropTable(ident) => tables::drop_table(app, caller, warehouse, ident, query, key).await,
+        Named::RegisterTable(namespace) => {
+            register::register_table(app, caller, warehouse, namespace, &parts.headers, &body, key).await
+        }
+        Named::UnregisterTable(ident) => register::unregister_table(app, caller, warehouse, ident, key).await,
         Named::RenameTable => tables::rename_table(app, caller, warehouse, &body, key).await,
         Named::CommitTransaction => transactions::commit_transaction(app, caller, warehouse, body, key).await,
         Named::CreateView(namespace) => views::create_view(app, caller, warehouse, namespace, body, key).await,
@@ -193,9 +210,12 @@ async fn change(
         | Named::ListViews(_)
         | Named::LoadView(_)
         | Named::ViewExists(_)
+        | Named::LoadCredentials(_)
         | Named::SignRequest(_)
         | Named::SignS3Request
-        | Named::LoadCredentials(_) => Err(catalog::Error::internal("an operation that changes nothing").into()),
+        | Named::ReportMetrics(_)
+        | Named::ListFunctions(_)
+        | Named::LoadFunction(_) => Err(catalog::Error::internal("an operation that changes nothing").into()),
     }
 }
 

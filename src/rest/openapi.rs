@@ -105,6 +105,10 @@ fn details(endpoint: &Endpoint) -> Details {
         "signRequest" | "signS3Request" => ("Tables", 200, &[400, 401, 403, 404, 413, 503]),
         "commitTransaction" => ("Tables", 204, &[400, 401, 403, 404, 409, 413, 422, 500, 503]),
         "tableExists" | "dropTable" => ("Tables", 204, &[400, 401, 403, 404, 503]),
+        "registerTable" => ("Tables", 200, &[400, 401, 403, 404, 409, 413, 500, 503]),
+        "unregisterTable" => ("Tables", 200, &[400, 401, 403, 404, 409, 500, 503]),
+        "reportMetrics" => ("Tables", 204, &[400, 401, 403, 404, 413, 503]),
+        "listFunctions" | "loadFunction" => ("Functions", 200, &[400, 401, 403, 404, 503]),
         "renameTable" => ("Tables", 204, &[400, 401, 403, 404, 409, 413, 503]),
         "listViews" | "loadView" => ("Views", 200, &[400, 401, 403, 404, 503]),
         "createView" | "registerView" => ("Views", 200, &[400, 401, 403, 404, 409, 413, 500, 503]),
@@ -115,6 +119,7 @@ fn details(endpoint: &Endpoint) -> Details {
     };
     let body = match endpoint.name {
         "getToken" => Some("application/x-www-form-urlencoded"),
+        "unregisterTable" => None,
         _ => (endpoint.method == Method::POST).then_some(JSON),
     };
     let parameters = match endpoint.name {
@@ -123,9 +128,9 @@ fn details(endpoint: &Endpoint) -> Details {
             let parent = ("parent", ParameterIn::Query, "List below this namespace; absent: the top level");
             PAGE.iter().cloned().chain([parent]).collect()
         }
-        "listTables" | "listViews" => PAGE.to_vec(),
+        "listTables" | "listViews" | "listFunctions" => PAGE.to_vec(),
         "loadView" | "loadCredentials" => vec![REFERENCED_BY],
-        "createTable" => vec![DELEGATION],
+        "createTable" | "registerTable" => vec![DELEGATION],
         "loadTable" => vec![
             DELEGATION,
             ("If-None-Match", ParameterIn::Header, "A tag that an earlier answer gave"),

@@ -37,6 +37,11 @@ pub enum Named {
     LoadCredentials(TableIdent),
     SignRequest(TableIdent),
     SignS3Request,
+    RegisterTable(Namespace),
+    UnregisterTable(TableIdent),
+    ReportMetrics(TableIdent),
+    ListFunctions(Namespace),
+    LoadFunction(TableIdent),
     RenameTable,
     ListViews(Namespace),
     CreateView(Namespace),
@@ -83,7 +88,7 @@ pub enum Unrouted {
 struct Names<'a> {
     prefix: Option<&'a str>,
     namespace: &'a str,
-    /// Of a table or view.
+    /// Of a table, view or function.
     table: &'a str,
 }
 
@@ -100,6 +105,7 @@ const PREFIX: &str = "{prefix}";
 const NAMESPACE: &str = "{namespace}";
 const TABLE: &str = "{table}";
 const VIEW: &str = "{view}";
+const FUNCTION: &str = "{function}";
 
 const NAMESPACES_PATH: &str = "/v1/{prefix}/namespaces";
 const NAMESPACE_PATH: &str = "/v1/{prefix}/namespaces/{namespace}";
@@ -111,6 +117,11 @@ const VIEWS_PATH: &str = "/v1/{prefix}/namespaces/{namespace}/views";
 const VIEW_PATH: &str = "/v1/{prefix}/namespaces/{namespace}/views/{view}";
 const REGISTER_VIEW_PATH: &str = "/v1/{prefix}/namespaces/{namespace}/register-view";
 const SIGN_PATH: &str = "/v1/{prefix}/namespaces/{namespace}/tables/{table}/sign";
+const REGISTER_PATH: &str = "/v1/{prefix}/namespaces/{namespace}/register";
+const UNREGISTER_PATH: &str = "/v1/{prefix}/namespaces/{namespace}/tables/{table}/unregister";
+const METRICS_PATH: &str = "/v1/{prefix}/namespaces/{namespace}/tables/{table}/metrics";
+const FUNCTIONS_PATH: &str = "/v1/{prefix}/namespaces/{namespace}/functions";
+const FUNCTION_PATH: &str = "/v1/{prefix}/namespaces/{namespace}/functions/{function}";
 
 /// Everything that is served.
 pub static ENDPOINTS: &[Endpoint] = &[
@@ -160,6 +171,21 @@ pub static ENDPOINTS: &[Endpoint] = &[
     }),
     endpoint("signS3Request", Method::POST, "/v1/aws/s3/sign", "Sign a request to some table's objects", |_| {
         Ok(Operation::On(Named::SignS3Request))
+    }),
+    endpoint("registerTable", Method::POST, REGISTER_PATH, "Register a table by its metadata file", |names| {
+        Ok(Operation::On(Named::RegisterTable(names.namespace()?)))
+    }),
+    endpoint("unregisterTable", Method::POST, UNREGISTER_PATH, "Forget a table and leave its files", |names| {
+        Ok(Operation::On(Named::UnregisterTable(names.table()?)))
+    }),
+    endpoint("reportMetrics", Method::POST, METRICS_PATH, "Report what a scan or commit did", |names| {
+        Ok(Operation::On(Named::ReportMetrics(names.table()?)))
+    }),
+    endpoint("listFunctions", Method::GET, FUNCTIONS_PATH, "List the functions of a namespace", |names| {
+        Ok(Operation::On(Named::ListFunctions(names.namespace()?)))
+    }),
+    endpoint("loadFunction", Method::GET, FUNCTION_PATH, "Load a function with all its definitions", |names| {
+        Ok(Operation::On(Named::LoadFunction(names.table()?)))
     }),
     endpoint("renameTable", Method::POST, "/v1/{prefix}/tables/rename", "Rename a table", |_| {
         Ok(Operation::On(Named::RenameTable))
@@ -239,7 +265,7 @@ fn matches<'a>(template: &str, raw_path: &'a str) -> Option<Names<'a>> {
         match part {
             PREFIX => names.prefix = Some(segment),
             NAMESPACE => names.namespace = segment,
-            TABLE | VIEW => names.table = segment,
+            TABLE | VIEW | FUNCTION => names.table = segment,
             literal if literal == segment => {}
             _ => return None,
         }

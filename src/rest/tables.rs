@@ -254,7 +254,7 @@ pub(super) fn parse_rename(body: &[u8]) -> Result<(TableIdent, TableIdent)> {
     Ok((from, to))
 }
 
-fn storage_config(
+pub(super) fn storage_config(
     app: &App,
     caller: &Caller,
     warehouse: &Warehouse,
@@ -270,7 +270,8 @@ fn storage_config(
     }
 }
 
-/// `LoadTableResult`, or without config `CommitTableResponse` and `LoadViewResult`: what stands before and after the metadata's own bytes.
+/// `LoadTableResult`, or without config `CommitTableResponse` and `LoadViewResult`: what stands before and after the
+/// metadata's own bytes.
 pub(super) struct LoadResult {
     before: Vec<u8>,
     after: Vec<u8>,
@@ -329,10 +330,13 @@ fn snapshots(query: &str) -> Result<Snapshots> {
     }
 }
 
-/// The tag of one version of one table in one form: from its location, which no other version ever had, so that every
-/// replica gives the same. Weak, since the same version also goes out compressed.
+/// The tag of one version of one table in one form: from its location and content, so that every replica gives the same.
+/// Weak, since the same version also goes out compressed.
 fn etag(document: &Document, snapshots: Snapshots) -> String {
-    let digest = digest::digest(&digest::SHA256, document.location.as_bytes());
+    let mut context = digest::Context::new(&digest::SHA256);
+    context.update(document.location.as_bytes());
+    context.update(&document.checksum().to_be_bytes());
+    let digest = context.finish();
     let mode = match snapshots {
         Snapshots::All => "all",
         Snapshots::Refs => "refs",
@@ -351,7 +355,7 @@ fn accepts_gzip(headers: &HeaderMap) -> bool {
     })
 }
 
-fn set_etag(response: &mut Response, document: &Document, snapshots: Snapshots) {
+pub(super) fn set_etag(response: &mut Response, document: &Document, snapshots: Snapshots) {
     let tag = HeaderValue::from_str(&etag(document, snapshots)).map(|tag| (header::ETAG, tag));
     response.headers_mut().extend(tag);
 }

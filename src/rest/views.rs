@@ -2,6 +2,7 @@
 
 use super::{
     answer,
+    body::parse,
     error::{Error, Result},
     page::Window,
     path,
@@ -14,6 +15,7 @@ use crate::{
         create,
         document::off_thread,
         idempotency::Key,
+        register,
         views::{self, View},
         warehouses::Warehouse,
     },
@@ -24,7 +26,15 @@ use crate::{
 };
 use axum::response::Response;
 use bytes::Bytes;
+use serde::Deserialize;
 use std::sync::Arc;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+struct RegisterViewRequest {
+    name: String,
+    metadata_location: String,
+}
 
 pub async fn list_views(
     app: &App,
@@ -129,18 +139,37 @@ pub async fn show_version(
     Ok(show(&views::version(app, caller, warehouse, ident, metadata_location).await?))
 }
 
+pub async fn register_view(
+    app: &App,
+    caller: &Caller,
+    warehouse: &Arc<Warehouse>,
+    namespace: &Namespace,
+    body: &[u8],
+    key: Option<&Key>,
+) -> Result<Response> {
+    let (ident, file) = parse_register(namespace, body)?;
+    Ok(show(&register::register_view(app, caller, warehouse, &ident, &file, key).await?))
+}
+
+/// The answer to a registration that was answered before.
+pub async fn register_view_again(
+    app: &App,
+    caller: &Caller,
+    warehouse: &Arc<Warehouse>,
+    namespace: &Namespace,
+    body: &[u8],
+    metadata_location: Option<String>,
+) -> Result<Response> {
+    let (ident, _) = parse_register(namespace, body)?;
+    show_version(app, caller, warehouse, &ident, metadata_location).await
+}
+
+fn parse_register(namespace: &Namespace, body: &[u8]) -> Result<(TableIdent, String)> {
+    let RegisterViewRequest { name, metadata_location } = parse(body)?;
+    Ok((TableIdent::new(namespace.clone(), name)?, metadata_location))
+}
+
 /// `LoadViewResult` of the specification.
 fn show(view: &View) -> Response {
     LoadResult::new(Some(&view.document.location), None).around(view.document.json.clone())
-}
-
-pub async fn register_view(
-    _: &App,
-    _: &Caller,
-    _: &Arc<Warehouse>,
-    _: &Namespace,
-    _: &Bytes,
-    _: Option<&Key>,
-) -> Result<Response> {
-    Err(Error::invalid("todo"))
 }

@@ -64,6 +64,7 @@ fn describe() {
     describe_gauge!(JOBS_FAILED, "Background jobs that failed too often and wait for the next start");
     describe_counter!("tidewater_commits_total", "Commits to tables, by outcome");
     describe_counter!("tidewater_commit_retries_total", "Lost races for a table's pointer that were tried again");
+    describe_counter!("tidewater_metrics_reports_total", "Reports of scans and commits, by outcome: taken or dropped");
     describe_counter!("tidewater_metadata_cache_total", "Look-ups in the metadata cache, by result");
 }
 

@@ -21,7 +21,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         &["app", "auth", "config", "db", "iceberg", "planning", "s3::intent", "s3::sigv4", "store", "telemetry"],
     ),
     ("rest", &["app", "auth", "catalog", "config", "iceberg", "telemetry"]),
-    ("api", &["app", "auth", "catalog", "config", "telemetry"]),
+    ("api", &["app", "auth", "catalog", "config", "iceberg", "rest::catalog_status", "telemetry"]),
     ("s3", &["app", "auth", "config", "store", "telemetry"]),
     ("jobs", &["app", "catalog", "config", "db", "iceberg", "planning", "store", "telemetry"]),
     ("server", &["*"]),

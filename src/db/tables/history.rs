@@ -214,13 +214,25 @@ pub(super) async fn record(tx: &mut Tx<'_>, row: &TableRow, now_ms: i64) -> Resu
 
 /// Decides whether a swap of `table` to this file took effect, for good.
 pub async fn settle(db: &Db, table: Uuid, metadata_location: &str) -> Result<Settled, sqlx::Error> {
-    let change = Settle { table, metadata_location: metadata_location.to_owned() };
+    settle_after(db, table, metadata_location, 0).await
+}
+
+/// The same for a file that the table may have had before: only entries after `revision` count.
+pub(super) async fn settle_after(
+    db: &Db,
+    table: Uuid,
+    metadata_location: &str,
+    revision: i64,
+) -> Result<Settled, sqlx::Error> {
+    let change = Settle { table, metadata_location: metadata_location.to_owned(), revision };
     Ok(if db.write(change).await?.landed { Settled::Landed } else { Settled::Lost })
 }
 
 pub(super) struct Settle {
     pub table: Uuid,
     pub metadata_location: String,
+    /// Only entries of the history after this one count.
+    pub revision: i64,
 }
 
 pub(in crate::db) struct Fenced {
@@ -245,8 +257,9 @@ impl Change for Settle {
         let landed: Option<(i64,)> = tx
             .on()
             .optional(
-                "select revision from table_commits where metadata_location = $2 and table_id = $1",
-                &values![self.table, &self.metadata_location],
+                "select revision from table_commits
+                 where metadata_location = $2 and table_id = $1 and revision > $3 limit 1",
+                &values![self.table, &self.metadata_location, self.revision],
             )
             .await?;
         Ok(Fenced { row, landed: landed.is_some() })

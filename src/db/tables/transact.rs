@@ -177,8 +177,9 @@ async fn hold(row: &TableRow, tx: &mut Tx<'_>) -> Result<bool, sqlx::Error> {
 /// # Errors
 /// `sqlx::Error::InvalidArgument` for locations of more than [`super::LOCATION_BYTES_MAX`] bytes.
 pub async fn settle_all(db: &Db, swapped: &[(Uuid, &str)], created: &[(&str, &str)]) -> Result<Settled, sqlx::Error> {
-    let mut swaps: Vec<_> =
-        swapped.iter().map(|(table, file)| Settle { table: *table, metadata_location: (*file).to_owned() }).collect();
+    let swap =
+        |(table, file): &(Uuid, &str)| Settle { table: *table, metadata_location: (*file).to_owned(), revision: 0 };
+    let mut swaps: Vec<_> = swapped.iter().map(swap).collect();
     swaps.sort_by_key(|swap| swap.table);
     let create = |(place, file): &(&str, &str)| {
         Ok(SettleCreate { location_key: locations::key(place)?, metadata_location: (*file).to_owned() })

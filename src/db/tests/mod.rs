@@ -7,6 +7,8 @@ mod namespaces;
 mod opening;
 mod pointers;
 mod races;
+mod register;
+mod reports;
 mod tables;
 mod throughput;
 mod transact;

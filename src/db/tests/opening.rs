@@ -1,8 +1,9 @@
 use super::{warehouse, warehouse_with_namespace};
 use crate::db::{
-    Db,
+    Db, POSTGRES, SQLITE, tables,
     testing::{on_both, open_sqlite, postgres_empty},
 };
+use sqlx::migrate::Migrator;
 
 on_both!(migrating_again_changes_nothing);
 
@@ -36,6 +37,51 @@ async fn four_processes_migrate_one_file_at_once() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn four_replicas_migrate_one_postgres_at_once() {
     postgres_empty(|db| migrate_at_once([db.clone(), db.clone(), db.clone(), db])).await;
+}
+
+/// The schema as a release had it whose last migration was `version`.
+async fn migrate_up_to(db: &Db, version: i64) {
+    let older = |all: &Migrator| {
+        Migrator::with_migrations(all.iter().filter(|migration| migration.version <= version).cloned().collect())
+    };
+    match db {
+        Db::Sqlite(sqlite) => {
+            let mut connection = sqlite.connect().await.unwrap();
+            older(&SQLITE).run_direct(None, &mut connection, false).await.unwrap();
+        }
+        Db::Postgres(pool) => {
+            let mut connection = pool.acquire().await.unwrap();
+            older(&POSTGRES).run_direct(None, &mut *connection, false).await.unwrap();
+        }
+    }
+}
+
+async fn check_that_histories_survive(db: Db) {
+    migrate_up_to(&db, 11).await;
+    let warehouse = warehouse_with_namespace(&db).await;
+    let row = super::make_table(&db, warehouse, "n.t").await;
+    super::swap(&db, &row, &super::fresh_file(&row.location)).await.unwrap();
+    let before = tables::history(&db, row.id).await.unwrap();
+    assert_eq!(before.len(), 2);
+    db.migrate().await.unwrap();
+    assert_eq!(tables::history(&db, row.id).await.unwrap(), before);
+    assert!(tables::is_recorded(&db, &row.metadata_location).await.unwrap());
+    let row = super::load(&db, warehouse, "n.t").await.unwrap();
+    super::swap(&db, &row, &super::fresh_file(&row.location)).await.unwrap();
+    assert_eq!(tables::history(&db, row.id).await.unwrap().len(), 3);
+}
+
+#[tokio::test]
+async fn histories_of_an_older_file_survive() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = open_sqlite(&folder.path().join("catalog.db")).await;
+    check_that_histories_survive(db.clone()).await;
+    db.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn histories_of_an_older_postgres_survive() {
+    postgres_empty(check_that_histories_survive).await;
 }
 
 #[tokio::test]

@@ -211,17 +211,7 @@ impl Builder {
     /// The defaults must suit the current schema once the request is through, whatever came first. A request that
     /// leaves them alone may find them as others left them.
     pub(super) fn check_defaults(&self) -> Result<()> {
-        let metadata = &self.metadata;
-        if !self.is_layout_changed {
-            return Ok(());
-        }
-        if let (Some(schema), Some(spec)) = (metadata.current_schema(), metadata.default_spec()) {
-            spec.check_binding(schema)?;
-        }
-        if let (Some(schema), Some(order)) = (metadata.current_schema(), metadata.default_sort_order()) {
-            order.check_binding(schema)?;
-        }
-        Ok(())
+        if self.is_layout_changed { self.metadata.check_defaults() } else { Ok(()) }
     }
 }
 

@@ -9,6 +9,7 @@ mod write;
 pub(super) use parse::{CLOCK_SKEW_MS, check_unique};
 
 use super::{
+    Result,
     json::Extras,
     partition::PartitionSpec,
     properties::{self, MetadataCodec},
@@ -91,6 +92,11 @@ impl TableMetadata {
         MetadataCodec::of(&self.properties).unwrap_or(MetadataCodec::None)
     }
 
+    /// Whether data files are this table's alone, and go with it (`gc.enabled`; what is not true counts as false).
+    pub fn collects_garbage(&self) -> bool {
+        self.property(properties::GC_ENABLED).is_none_or(|value| value.eq_ignore_ascii_case("true"))
+    }
+
     pub fn last_updated_ms(&self) -> i64 {
         self.last_updated_ms
     }
@@ -138,6 +144,17 @@ impl TableMetadata {
     /// The default sort order; `None` never happens in parsed or committed metadata.
     pub fn default_sort_order(&self) -> Option<&SortOrder> {
         self.sort_orders.iter().find(|order| order.id == self.default_sort_order_id)
+    }
+
+    /// Checks that rows of the current schema can be partitioned and sorted as the defaults say. Stored files are served
+    /// either way; one that enters the catalog is held to it.
+    ///
+    /// # Errors
+    /// `Error::Invalid` naming the source column.
+    pub fn check_defaults(&self) -> Result<()> {
+        let Some(schema) = self.current_schema() else { return Ok(()) };
+        self.default_spec().map_or(Ok(()), |spec| spec.check_binding(schema))?;
+        self.default_sort_order().map_or(Ok(()), |order| order.check_binding(schema))
     }
 
     pub fn snapshots(&self) -> &[Snapshot] {

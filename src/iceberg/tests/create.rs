@@ -248,6 +248,15 @@ fn properties_of_new_tables_are_taken_when_they_fit() {
 }
 
 #[test]
+fn reserved_properties_are_never_stored() {
+    let reserved: Vec<String> =
+        crate::iceberg::properties::RESERVED.iter().map(|key| format!(r#""{key}":"2""#)).collect();
+    assert_eq!(reserved.len(), 9);
+    let metadata = create(&body(ID, &format!(r#","properties":{{"a":"b",{}}}"#, reserved.join(",")))).unwrap();
+    assert_eq!(json(&metadata)["properties"].to_string(), r#"{"a":"b","write.parquet.compression-codec":"zstd"}"#);
+}
+
+#[test]
 fn unknown_fields_of_schema_spec_and_order_are_stored() {
     let request = r#"{"name":"t","schema":{"x-schema":1,"fields":[{"id":10,"name":"id","required":true,"type":"long","x-field":2}]},
         "partition-spec":{"x-spec":3,"fields":[{"source-id":10,"name":"p","transform":"bucket[8]","x-partition":4}]},

@@ -360,6 +360,39 @@ async fn a_staged_table_is_nowhere_until_it_is_completed(db: Db) {
     expect!["409 AlreadyExistsException Table already exists: n.t"].assert_eq(&reply.error());
 }
 
+/// A replace as clients send it: another schema, the history kept, `main` taken away.
+fn replacement(metadata: &Value, column: &str) -> Value {
+    let schema = json!({"type": "struct", "schema-id": 0, "fields": [
+        {"id": 1, "name": column, "required": false, "type": "long"},
+    ]});
+    json!({
+        "requirements": [{"type": "assert-table-uuid", "uuid": metadata["table-uuid"]}],
+        "updates": [
+            {"action": "add-schema", "schema": schema, "last-column-id": 2},
+            {"action": "set-current-schema", "schema-id": -1},
+            {"action": "remove-snapshot-ref", "ref-name": "main"},
+            {"action": "set-properties", "updates": {column: "replaced"}},
+        ],
+    })
+}
+
+async fn racing_replaces_both_succeed_and_keep_the_history(db: Db) {
+    let (server, created) = server_with_table(db).await;
+    let location = created["metadata"]["location"].as_str().unwrap();
+    let first = server.post(TABLE, first_snapshot(location, 1)).await.expect(200);
+    let (one, other) = (replacement(&first["metadata"], "x"), replacement(&first["metadata"], "y"));
+    let replies = join_all([server.post(TABLE, one), server.post(TABLE, other)]).await;
+    for reply in replies {
+        reply.expect(200);
+    }
+    let metadata = server.get(TABLE).await.expect(200)["metadata"].clone();
+    assert_eq!((&metadata["properties"]["x"], &metadata["properties"]["y"]), (&json!("replaced"), &json!("replaced")));
+    assert_eq!(metadata["schemas"].as_array().unwrap().len(), 3);
+    assert_eq!((&metadata["refs"], metadata["snapshots"].as_array().unwrap().len()), (&json!({}), 1));
+    assert_eq!(metadata["snapshot-log"], first["metadata"]["snapshot-log"]);
+    check_chain(&server).await;
+}
+
 async fn a_completion_is_held_to_the_rules_of_a_create(db: Db) {
     let server = Server::with_namespace(db, "n").await;
     let staged = json!({"metadata": {"table-uuid": Uuid::new_v4(), "location": "s3://elsewhere/x"}});
@@ -420,6 +453,7 @@ on_both! {
     metadata_is_compressed_and_placed_as_the_table_says,
     files_that_left_the_log_go_where_the_table_wants_it,
     a_staged_table_is_nowhere_until_it_is_completed,
+    racing_replaces_both_succeed_and_keep_the_history,
     a_completion_is_held_to_the_rules_of_a_create,
     a_table_named_like_a_view_is_refused,
 }

@@ -52,6 +52,13 @@ async fn every_change_is_made_once_and_answered_twice(db: Db) {
     ]});
     twice(&server, "POST", "/transactions/commit", changes, 204).await;
     assert_eq!(server.get(TABLE).await.expect(200)["metadata"]["metadata-log"].as_array().unwrap().len(), 2);
+    let gone = twice(&server, "POST", "/namespaces/n/tables/v/unregister", Value::Null, 200).await;
+    let registration = json!({"name": "v", "metadata-location": gone["metadata-location"]});
+    twice(&server, "POST", "/namespaces/n/register", registration.clone(), 200).await;
+    twice(&server, "POST", "/namespaces/n/register", registration.clone(), 409).await;
+    let mut over = registration;
+    over["overwrite"] = json!(true);
+    twice(&server, "POST", "/namespaces/n/register", over, 200).await;
     twice(&server, "DELETE", "/namespaces/n/tables/v", Value::Null, 204).await;
     twice(&server, "DELETE", "/namespaces/n/tables/t?purgeRequested=true", Value::Null, 204).await;
 }

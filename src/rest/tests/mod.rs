@@ -2,10 +2,13 @@
 
 mod commits;
 mod delegation;
+mod functions;
 mod idempotency;
+mod metrics;
 mod namespaces;
 mod protocol;
 mod purge;
+mod register;
 mod tables;
 mod tokens;
 mod transactions;

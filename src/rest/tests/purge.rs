@@ -62,15 +62,20 @@ async fn a_purge_leaves_nothing_behind(db: Db) {
     write_snapshot(&server, "t", 2, &[format!("{place}/data/a.parquet"), format!("{place}/data/c.parquet")]).await;
     let statistics = format!("{place}/metadata/1.stats");
     put(&server, &statistics, b"puffin".to_vec()).await;
+    let partitions = format!("{place}/metadata/2.parquet");
+    put(&server, &partitions, b"parquet".to_vec()).await;
     let commit = json!({"updates": [
         {"action": "set-properties", "updates": {"write.metadata.previous-versions-max": "1"}},
         {"action": "set-statistics", "snapshot-id": 1, "statistics": {
             "snapshot-id": 1, "statistics-path": statistics, "file-size-in-bytes": 6, "file-footer-size-in-bytes": 1,
             "blob-metadata": [],
         }},
+        {"action": "set-partition-statistics", "partition-statistics": {
+            "snapshot-id": 2, "statistics-path": partitions, "file-size-in-bytes": 6,
+        }},
     ]});
     server.post(&format!("{TABLES}/t"), commit).await.expect(200);
-    assert_eq!(server.keys("wh/").await.len(), 3 + 4 + 4 + 1);
+    assert_eq!(server.keys("wh/").await.len(), 3 + 4 + 4 + 2);
     let row_id = {
         let warehouse = warehouses::named(&server.app, WAREHOUSE).await.unwrap();
         let ident = path::table("n", "t").unwrap();
@@ -79,10 +84,27 @@ async fn a_purge_leaves_nothing_behind(db: Db) {
 
     server.delete(&format!("{TABLES}/t?purgeRequested=True")).await.expect(204);
     server.get(&format!("{TABLES}/t")).await.expect(404);
-    assert_eq!(server.keys("wh/").await.len(), 12, "files go after the table");
+    assert_eq!(server.keys("wh/").await.len(), 13, "files go after the table");
     assert_eq!(run_jobs(&server).await, 1);
     assert_eq!(server.keys("").await, Vec::<String>::new());
     assert_eq!(crate::db::tables::history(&server.app.db, row_id).await.unwrap(), []);
+}
+
+async fn a_purge_reaches_no_table_that_took_the_name(db: Db) {
+    let server = Server::with_namespace(db, "n").await;
+    server.create_table("n", "t").await;
+    let place = location(&server, "t").await;
+    write_snapshot(&server, "t", 1, &[format!("{place}/data/a")]).await;
+    let rename =
+        json!({"source": {"namespace": ["n"], "name": "t"}, "destination": {"namespace": ["n"], "name": "old"}});
+    server.post("/tables/rename", rename).await.expect(204);
+    server.create_table("n", "t").await;
+    let new_place = location(&server, "t").await;
+    write_snapshot(&server, "t", 1, &[format!("{new_place}/data/a")]).await;
+    let kept = server.keys(new_place.strip_prefix("s3://lake/").unwrap()).await;
+    server.delete(&format!("{TABLES}/old?purgeRequested=true")).await.expect(204);
+    run_jobs(&server).await;
+    assert_eq!(server.keys("").await, kept);
 }
 
 async fn a_purge_cut_short_starts_over(db: Db) {
@@ -198,17 +220,20 @@ async fn a_folder_that_another_table_took_over_is_left_alone(db: Db) {
     server.get(&format!("{TABLES}/t")).await.expect(200);
 }
 
-async fn a_table_whose_files_are_shared_is_not_purged(db: Db) {
+async fn data_files_that_may_be_shared_survive_a_purge(db: Db) {
     let server = Server::with_namespace(db, "n").await;
-    let mut table = new_table("t");
-    table["properties"] = json!({"gc.enabled": "false"});
-    server.post(TABLES, table).await.expect(200);
-    let reply = server.delete(&format!("{TABLES}/t?purgeRequested=true")).await;
-    assert_eq!(reply.error(), "400 BadRequestException cannot purge: the table's property gc.enabled is false");
-    assert_eq!(run_jobs(&server).await, 0);
-    server.get(&format!("{TABLES}/t")).await.expect(200);
-    server.delete(&format!("{TABLES}/t")).await.expect(204);
-    assert_eq!(server.keys("wh/").await.len(), 1);
+    for (name, value) in [("f", "false"), ("upper", "FALSE"), ("odd", "no")] {
+        let mut table = new_table(name);
+        table["properties"] = json!({"gc.enabled": value});
+        server.post(TABLES, table).await.expect(200);
+        let place = location(&server, name).await;
+        let data = format!("{place}/data/a.parquet");
+        write_snapshot(&server, name, 1, std::slice::from_ref(&data)).await;
+        server.delete(&format!("{TABLES}/{name}?purgeRequested=true")).await.expect(204);
+        assert_eq!(run_jobs(&server).await, 1);
+        let left = server.keys(place.strip_prefix("s3://lake/").unwrap()).await;
+        assert_eq!(left, [data.strip_prefix("s3://lake/").unwrap()], "gc.enabled={value}");
+    }
 }
 
 async fn a_job_that_fails_too_often_is_kept_and_tried_again_at_the_next_start(db: Db) {
@@ -321,12 +346,13 @@ async fn the_reaper_takes_only_our_own_old_and_unrecorded_files(db: Db) {
 
 on_both! {
     a_purge_leaves_nothing_behind,
+    a_purge_reaches_no_table_that_took_the_name,
     a_purge_cut_short_starts_over,
     hostile_metadata_reaches_no_neighbour,
     broken_manifests_do_not_stop_a_purge,
     names_that_no_object_can_have_do_not_stop_a_purge,
     a_folder_that_another_table_took_over_is_left_alone,
-    a_table_whose_files_are_shared_is_not_purged,
+    data_files_that_may_be_shared_survive_a_purge,
     a_job_that_fails_too_often_is_kept_and_tried_again_at_the_next_start,
     a_job_that_takes_its_worker_down_is_parked_untried,
     the_worker_is_woken_by_a_purge_and_ends_when_told,

@@ -95,6 +95,39 @@ async fn requested_locations_must_be_inside_the_warehouse_and_free(db: Db) {
     assert!(server.post(TABLES, table).await.error().starts_with("400 BadRequestException "));
 }
 
+async fn tables_go_where_their_namespace_says(db: Db) {
+    let server = Server::start(db).await;
+    for (levels, location, expected) in [
+        (json!(["a"]), json!("s3://lake/wh/home/"), "s3://lake/wh/home/t-"),
+        (json!(["b"]), json!("s3://elsewhere/home"), "s3://lake/wh/b/t-"),
+        (json!(["a", "c"]), Value::Null, "s3://lake/wh/a/c/t-"),
+    ] {
+        let properties = if location.is_null() { json!({}) } else { json!({"location": location}) };
+        server.post("/namespaces", json!({"namespace": levels, "properties": properties})).await.expect(200);
+        let path: Vec<&str> = levels.as_array().unwrap().iter().map(|level| level.as_str().unwrap()).collect();
+        let created = server.create_table(&path.join("%1F"), "t").await;
+        let location = created["metadata"]["location"].as_str().unwrap();
+        assert!(location.starts_with(expected) && !location.ends_with('/'), "{location}");
+    }
+}
+
+async fn a_new_table_is_compressed_when_it_says_so(db: Db) {
+    let server = Server::with_namespace(db, "n").await;
+    let create = |codec: &str| {
+        let mut table = new_table("t");
+        table["properties"] = json!({"write.metadata.compression-codec": codec, "a": "b"});
+        server.post(TABLES, table)
+    };
+    let refused = create("lz4").await;
+    assert!(refused.error().starts_with("400 BadRequestException "), "{}", refused.error());
+    let created = create("gzip").await.expect(200);
+    assert!(created["metadata-location"].as_str().unwrap().ends_with(".gz.metadata.json"));
+    let properties = &created["metadata"]["properties"];
+    assert_eq!((&properties["a"], &properties["write.parquet.compression-codec"]), (&json!("b"), &json!("zstd")));
+    server.app.catalog.documents.forget(created["metadata-location"].as_str().unwrap());
+    assert_eq!(server.get(&format!("{TABLES}/t")).await.expect(200)["metadata"], created["metadata"]);
+}
+
 async fn dropping_keeps_files_and_frees_the_name(db: Db) {
     let server = Server::with_namespace(db, "n").await;
     let mut uuids = std::collections::HashSet::new();
@@ -287,6 +320,8 @@ on_both! {
     names_are_taken_once_and_need_a_namespace,
     racing_creates_have_one_winner_and_leave_one_file,
     requested_locations_must_be_inside_the_warehouse_and_free,
+    tables_go_where_their_namespace_says,
+    a_new_table_is_compressed_when_it_says_so,
     dropping_keeps_files_and_frees_the_name,
     renaming_moves_the_name_and_nothing_else,
     racing_renames_have_one_winner,
