@@ -4,8 +4,8 @@
 //! its location. Files of ours carry a mark that holds for their own place only, so that the reaper (`jobs/reap.rs`)
 //! touches no one else's, nor copies of ours that somebody made.
 
-use super::{Error, Result, location, warehouses::Warehouse};
-use crate::iceberg::{MetadataCodec, metadata::TableMetadata};
+use super::{Error, Result, location, relation::Relation, warehouses::Warehouse};
+use crate::iceberg::MetadataCodec;
 use aws_lc_rs::digest;
 use bytes::Bytes;
 use object_store::{Attribute, Attributes, ObjectStoreExt, PutMode, PutOptions, PutPayload};
@@ -32,7 +32,7 @@ const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b];
 ///
 /// # Errors
 /// `Error::Invalid` when the name is too long to be an object's.
-pub fn next_name(metadata: &TableMetadata, previous: Option<&str>, id: Uuid) -> Result<String> {
+pub fn next_name(metadata: &impl Relation, previous: Option<&str>, id: Uuid) -> Result<String> {
     let folder = match metadata.property(METADATA_PATH).map(|path| path.trim_end_matches('/')) {
         Some(path) if location::is_within(path, metadata.location()) => path.to_owned(),
         _ => format!("{}/metadata", metadata.location()),

@@ -171,7 +171,7 @@ async fn next(app: App, warehouse: Arc<Warehouse>, ident: TableIdent, commits: A
         Commit::apply_all(commits.iter(), &document.metadata, &document.location, now_ms)
     });
     let Some(metadata) = applied.await?? else { return Ok(Next::Hold(base)) };
-    location::check(&warehouse.location, Some(&base.document.metadata), &metadata)?;
+    location::check(&warehouse.location, Some(&*base.document.metadata), &metadata)?;
     Ok(Next::Swap { base, metadata: Box::new(metadata) })
 }
 
@@ -226,7 +226,7 @@ async fn write(warehouse: &Warehouse, next: Next) -> Result<Written> {
         Next::Create(metadata) => (None, metadata),
     };
     let previous = base.as_ref().map(|base| base.row.metadata_location.as_str());
-    let file = files::next_name(&metadata, previous, Uuid::now_v7())?;
+    let file = files::next_name(&*metadata, previous, Uuid::now_v7())?;
     let metadata: Arc<TableMetadata> = Arc::from(metadata);
     let size = base.as_ref().map_or(0, |base| base.document.json.len());
     let json = off_thread(size, {
@@ -238,7 +238,7 @@ async fn write(warehouse: &Warehouse, next: Next) -> Result<Written> {
     let document = Arc::new(Document::new(file, json, metadata));
     match base {
         Some(base) => Ok(Written::Swap { base, document }),
-        None => Ok(Written::Create { new: create::new_table(&document)?, document }),
+        None => Ok(Written::Create { new: create::new_row(&document)?, document }),
     }
 }
 

@@ -197,7 +197,9 @@ pub async fn load_credentials(
     caller: &Caller,
     warehouse: &Warehouse,
     ident: &TableIdent,
+    query: &str,
 ) -> Result<Response> {
+    path::referenced_by(query)?;
     let vended = credentials::load(app, caller, warehouse, ident).await?;
     let config = StorageConfig::with_keys(app, warehouse, ident, vended);
     let mut response =

@@ -113,6 +113,7 @@ pub fn catalog_status(error: &catalog::Error) -> (StatusCode, &'static str) {
         Error::Forbidden(_) => (StatusCode::FORBIDDEN, "ForbiddenException"),
         Error::NoSuchWarehouse(_) => (StatusCode::NOT_FOUND, "NoSuchWarehouseException"),
         Error::NoSuchNamespace(_) => (StatusCode::NOT_FOUND, "NoSuchNamespaceException"),
+        Error::NoSuchView(_) => (StatusCode::NOT_FOUND, "NoSuchViewException"),
         Error::NoSuchTable(_) => (StatusCode::NOT_FOUND, "NoSuchTableException"),
         Error::NoSuchFunction(_) => (StatusCode::NOT_FOUND, "NoSuchFunctionException"),
         Error::MetadataMissing(_) => (StatusCode::NOT_FOUND, "NotFoundException"),

@@ -8,7 +8,7 @@ use super::{
     error::{self, Error, Result},
     namespaces, register,
     route::Named,
-    tables,
+    tables, views,
 };
 use crate::{
     app::{App, now_ms},
@@ -134,6 +134,13 @@ async fn again(
             register::register_table_again(app, caller, warehouse, namespace, &parts.headers, body, location).await
         }
         Named::UnregisterTable(_) => register::unregister_table_again(app, caller, warehouse, location, detail).await,
+        Named::CreateView(namespace) => {
+            views::create_view_again(app, caller, warehouse, namespace, body, location).await
+        }
+        Named::ReplaceView(ident) => views::show_version(app, caller, warehouse, ident, location).await,
+        Named::RegisterView(namespace) => {
+            views::register_view_again(app, caller, warehouse, namespace, body, location).await
+        }
         _ => Ok(answer::no_content()),
     }
 }

@@ -39,6 +39,12 @@ const WITH_BODY: &[u16] = &[408, 413, 415];
 /// What changes something: conflicts, and requests that are not to be answered again.
 const CHANGES: &[u16] = &[409, 422];
 
+const REFERENCED_BY: (&str, ParameterIn, &str) = (
+    "referenced-by",
+    ParameterIn::Query,
+    "The views through which it is asked for, outermost first, with commas between them; checked for form only",
+);
+
 /// What the table of routes does not say.
 struct Details {
     tag: &'static str,
@@ -112,6 +118,10 @@ fn details(endpoint: &Endpoint) -> Details {
         "tableExists" | "reportMetrics" => ("Tables", 204, &[]),
         "dropTable" | "renameTable" | "commitTransaction" => ("Tables", 204, CHANGES),
         "listFunctions" | "loadFunction" => ("Functions", 200, &[]),
+        "listViews" | "loadView" => ("Views", 200, &[]),
+        "createView" | "registerView" | "replaceView" => ("Views", 200, CHANGES),
+        "viewExists" => ("Views", 204, &[]),
+        "dropView" | "renameView" => ("Views", 204, CHANGES),
         name => unreachable!("a test holds that {name} has details"),
     };
     let mut parameters = match endpoint.name {
@@ -120,11 +130,13 @@ fn details(endpoint: &Endpoint) -> Details {
             let parent = ("parent", ParameterIn::Query, "List below this namespace; absent: the top level");
             PAGE.iter().cloned().chain([parent]).collect()
         }
-        "listTables" | "listFunctions" => PAGE.to_vec(),
+        "listTables" | "listViews" | "listFunctions" => PAGE.to_vec(),
+        "loadView" | "loadCredentials" => vec![REFERENCED_BY],
         "createTable" | "registerTable" => vec![DELEGATION],
         "loadTable" => vec![
             DELEGATION,
             ("If-None-Match", ParameterIn::Header, "A tag that an earlier answer gave"),
+            REFERENCED_BY,
             ("snapshots", ParameterIn::Query, "all, or refs: only those that a branch or tag points at"),
         ],
         "dropTable" => vec![("purgeRequested", ParameterIn::Query, "true: delete the table's files too")],

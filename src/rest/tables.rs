@@ -74,8 +74,13 @@ pub async fn list_tables(
     let window = Window::parse(query, app.settings.page_size_max)?;
     let mut names = tables::list(app, caller, warehouse, namespace, &window.page()).await?;
     let next_page_token = window.cut(&mut names);
+    Ok(show_names(namespace, &names, next_page_token))
+}
+
+/// `ListTablesResponse` of the specification, also of views.
+pub(super) fn show_names(namespace: &Namespace, names: &[String], next_page_token: Option<String>) -> Response {
     let identifiers = names.iter().map(|name| Identifier { namespace: namespace.levels(), name }).collect();
-    Ok(answer::json(StatusCode::OK, &ListTablesResponse { identifiers, next_page_token }))
+    answer::json(StatusCode::OK, &ListTablesResponse { identifiers, next_page_token })
 }
 
 pub async fn create_table(
@@ -149,6 +154,7 @@ pub async fn load_table(
     query: &str,
 ) -> Result<Response> {
     let snapshots = snapshots(query)?;
+    path::referenced_by(query)?;
     let table = tables::load(app, caller, warehouse, ident).await?;
     let config = storage_config(app, caller, warehouse, ident, (&table.row.location, table.row.uuid), headers);
     let document = &table.document;
@@ -236,11 +242,17 @@ pub async fn rename_table(
     body: &[u8],
     key: Option<&Key>,
 ) -> Result<Response> {
+    let (from, to) = parse_rename(body)?;
+    tables::rename(app, caller, warehouse, &from, &to, key).await?;
+    Ok(answer::no_content())
+}
+
+/// Source and destination of a `RenameTableRequest` of the specification, also of views.
+pub(super) fn parse_rename(body: &[u8]) -> Result<(TableIdent, TableIdent)> {
     let RenameTableRequest { source, destination } = parse(body)?;
     let from = TableIdent::new(Namespace::new(source.namespace)?, source.name)?;
     let to = TableIdent::new(Namespace::new(destination.namespace)?, destination.name)?;
-    tables::rename(app, caller, warehouse, &from, &to, key).await?;
-    Ok(answer::no_content())
+    Ok((from, to))
 }
 
 pub(super) fn storage_config(
@@ -259,7 +271,8 @@ pub(super) fn storage_config(
     }
 }
 
-/// `LoadTableResult`, or `CommitTableResponse` without config: what stands before and after the metadata's own bytes.
+/// `LoadTableResult`, or without config `CommitTableResponse` and `LoadViewResult`: what stands before and after the
+/// metadata's own bytes.
 pub(super) struct LoadResult {
     before: Vec<u8>,
     after: Vec<u8>,

@@ -1,7 +1,7 @@
 //! Schemas of bodies. What serde reads and writes describes itself; what the table model reads by its own reader is
 //! described here, as far as a client needs it: unknown fields are kept wherever the specification allows them.
 
-use super::super::{config, credentials, namespaces, register, signing, tables, tokens};
+use super::super::{config, credentials, namespaces, register, signing, tables, tokens, views};
 use serde_json::{Value, json};
 use utoipa::{
     PartialSchema,
@@ -21,6 +21,7 @@ pub fn all() -> Vec<(&'static str, RefOr<Schema>)> {
         ("Identifier", tables::OwnedIdentifier::schema()),
         ("RenameTableRequest", tables::RenameTableRequest::schema()),
         ("RegisterTableRequest", register::RegisterTableRequest::schema()),
+        ("RegisterViewRequest", views::RegisterViewRequest::schema()),
         ("RemoteSignRequest", signing::RemoteSignRequest::schema()),
         ("RemoteSignResult", signing::RemoteSignResult::schema()),
         ("RemoteSigningConfig", credentials::RemoteSigningConfig::schema()),
@@ -205,6 +206,35 @@ fn table_model() -> Vec<(&'static str, Value)> {
                 }),
             ),
         ),
+        (
+            "ViewVersion",
+            object(
+                &["version-id", "timestamp-ms", "schema-id", "summary", "representations", "default-namespace"],
+                json!({
+                    "version-id": integer(),
+                    "timestamp-ms": long(),
+                    "schema-id": integer(),
+                    "summary": strings(),
+                    "representations": list(object(
+                        &["type", "sql", "dialect"],
+                        json!({"type": one_of(&["sql"]), "sql": text(), "dialect": text()}),
+                    )),
+                    "default-catalog": text(),
+                    "default-namespace": list(text()),
+                }),
+            ),
+        ),
+        ("ViewUpdate", json!({"anyOf": view_updates()})),
+        (
+            "ViewRequirement",
+            object(
+                &["type", "uuid"],
+                json!({
+                    "type": {"type": "string", "const": "assert-view-uuid"},
+                    "uuid": {"type": "string", "format": "uuid"},
+                }),
+            ),
+        ),
         ("TableUpdate", json!({"anyOf": table_updates()})),
         ("TableRequirement", json!({"anyOf": table_requirements()})),
     ]
@@ -267,6 +297,16 @@ fn table_updates() -> Vec<Value> {
         ),
         update("remove-encryption-key", &["key-id"], json!({"key-id": text()})),
     ]
+}
+
+fn view_updates() -> Vec<Value> {
+    let shared =
+        ["assign-uuid", "upgrade-format-version", "add-schema", "set-location", "set-properties", "remove-properties"];
+    let is_shared = |update: &Value| shared.iter().any(|action| update["properties"]["action"]["const"] == *action);
+    let mut updates: Vec<Value> = table_updates().into_iter().filter(is_shared).collect();
+    updates.push(update("add-view-version", &["view-version"], json!({"view-version": reference("ViewVersion")})));
+    updates.push(update("set-current-view-version", &["view-version-id"], json!({"view-version-id": integer()})));
+    updates
 }
 
 fn table_requirements() -> Vec<Value> {
@@ -347,6 +387,30 @@ fn requests() -> Vec<(&'static str, Value)> {
             ),
         ),
         (
+            "CreateViewRequest",
+            object(
+                &["name", "schema", "view-version", "properties"],
+                json!({
+                    "name": text(),
+                    "location": text(),
+                    "schema": reference("Schema"),
+                    "view-version": reference("ViewVersion"),
+                    "properties": strings(),
+                }),
+            ),
+        ),
+        (
+            "CommitViewRequest",
+            object(
+                &["updates"],
+                json!({
+                    "identifier": reference("Identifier"),
+                    "requirements": list(reference("ViewRequirement")),
+                    "updates": list(reference("ViewUpdate")),
+                }),
+            ),
+        ),
+        (
             "ReportMetricsRequest",
             object(
                 &["report-type", "table-name", "snapshot-id", "metrics"],
@@ -388,6 +452,13 @@ fn answers() -> Vec<(&'static str, Value)> {
         (
             "CommitTableResponse",
             object(&["metadata-location", "metadata"], json!({"metadata-location": text(), "metadata": metadata})),
+        ),
+        (
+            "LoadViewResult",
+            object(
+                &["metadata-location", "metadata"],
+                json!({"metadata-location": text(), "metadata": metadata, "config": strings()}),
+            ),
         ),
         ("LoadCredentialsResponse", object(&["storage-credentials"], json!({"storage-credentials": list(credential)}))),
         (

@@ -32,8 +32,8 @@ async fn every_route_but_tokens_wants_a_valid_bearer(db: Db) {
 
 async fn what_is_not_served_is_refused_in_the_same_shape(db: Db) {
     let server = Server::start(db).await;
-    let reply = server.get("/lakehouse/namespaces/a/views").await;
-    expect!["404 NotFoundException no such route: GET /v1/lakehouse/namespaces/a/views"].assert_eq(&reply.error());
+    let reply = server.get("/lakehouse/namespaces/a/materials").await;
+    expect!["404 NotFoundException no such route: GET /v1/lakehouse/namespaces/a/materials"].assert_eq(&reply.error());
     let reply = server.send("PUT", "/config", &[], "").await;
     expect!["405 UnsupportedOperationException /v1/config does not take PUT"].assert_eq(&reply.error());
     assert_eq!(reply.header("allow"), Some("GET"));
