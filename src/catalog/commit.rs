@@ -1,25 +1,27 @@
-//! Commits to existing tables: requirements checked against the current version, updates applied, the pointer swapped.
+//! Commits to existing tables and views: requirements checked against the current version, updates applied, the
+//! pointer swapped.
 //!
 //! The file is written first and the swap alone makes it visible. A crash before the swap leaves a file that no row
 //! names (the reaper's, `jobs/reap.rs`); after it, a whole commit. A commit that lost the race is built again on what
-//! won, as long as its requirements hold. Commits to one table take turns within this process.
+//! won, as long as its requirements hold. Commits to one name take turns within this process.
 
 use super::{
     Error, Result, authorise, create,
     document::{Document, off_thread},
     files, idempotency,
-    idempotency::{Key, Record},
+    idempotency::Key,
     location, publish,
     publish::Outcome,
     queue::{Turn, WAITING_MAX},
-    tables::{self, Table},
+    relation::{self, Entry, Relation},
+    tables::Table,
     warehouses::Warehouse,
 };
 use crate::{
     app::{App, now_ms},
     auth::Caller,
     db::tables::{Swap, TableRow},
-    iceberg::{commit::Commit, ident::TableIdent, metadata::TableMetadata},
+    iceberg::{commit::Commit, ident::TableIdent},
 };
 use bytes::Bytes;
 use std::{sync::Arc, time::Duration};
@@ -54,68 +56,85 @@ pub async fn commit(
         true => create::complete(app, warehouse, ident, &commit, key).await.map(|table| (table, "committed")),
         false => update(app, warehouse, ident, Arc::new(commit), key, Arc::new(turn)).await,
     };
-    let outcome = outcome(result.as_ref().map(|(_, outcome)| *outcome));
-    metrics::counter!("tidewater_commits_total", "outcome" => outcome).increment(1);
-    result.map(|(table, _)| table)
+    counted(result)
 }
 
-/// Waits until no other commit to the table is under way in this process.
+/// Applies a commit to what exists. Counted by how it ended.
+///
+/// # Errors
+/// As [`commit`], with [`Relation::missing`].
+pub(super) async fn replace<R: Relation>(
+    app: &App,
+    warehouse: &Arc<Warehouse>,
+    ident: &TableIdent,
+    commit: R::Commit,
+    key: Option<&Key>,
+) -> Result<Entry<R>> {
+    let turn = take_turn(app, warehouse, ident).await?;
+    counted(update(app, warehouse, ident, Arc::new(commit), key, Arc::new(turn)).await)
+}
+
+fn counted<T>(result: Result<(T, &'static str)>) -> Result<T> {
+    let outcome = outcome(result.as_ref().map(|(_, outcome)| *outcome));
+    metrics::counter!("tidewater_commits_total", "outcome" => outcome).increment(1);
+    result.map(|(done, _)| done)
+}
+
+/// Waits until no other commit to what has the name is under way in this process.
 ///
 /// # Errors
 /// `Error::Busy`.
 pub(super) async fn take_turn(app: &App, warehouse: &Warehouse, ident: &TableIdent) -> Result<CommitTurn> {
     let turn = app.catalog.commits.turn(&(warehouse.id, ident.clone())).await;
-    turn.ok_or_else(|| Error::Busy(format!("{WAITING_MAX} commits are waiting for table {ident}")))
+    turn.ok_or_else(|| Error::Busy(format!("{WAITING_MAX} commits are waiting for {ident}")))
 }
 
-async fn update(
+async fn update<R: Relation>(
     app: &App,
     warehouse: &Arc<Warehouse>,
     ident: &TableIdent,
-    commit: Arc<Commit>,
+    commit: Arc<R::Commit>,
     key: Option<&Key>,
     turn: Arc<CommitTurn>,
-) -> Result<(Table, &'static str)> {
+) -> Result<(Entry<R>, &'static str)> {
     for attempt in 0..ATTEMPTS_MAX {
         if attempt > 0 {
             metrics::counter!("tidewater_commit_retries_total").increment(1);
             tokio::time::sleep(pause(attempt)).await;
             idempotency::check_unanswered(app, key).await?;
         }
-        let base = tables::read(app, warehouse, ident).await?;
+        let base = relation::read::<R>(app, warehouse, ident).await?;
         let Some(metadata) = apply(&commit, &base).await? else { return Ok((base, "unchanged")) };
-        location::check(&warehouse.location, Some(&base.document.metadata), &metadata)?;
+        location::check(&warehouse.location, Some(&*base.document.metadata), &metadata)?;
         // A task of its own: a client that hangs up cannot stop it halfway, and the turn lasts until it has ended.
         let task = write_and_swap(app.clone(), ident.clone(), base, metadata, key.cloned(), Arc::clone(&turn));
         let swapped = tokio::spawn(task).await.unwrap_or_else(|error| {
-            tracing::error!(table = %ident, %error, "a commit broke off");
+            tracing::error!(name = %ident, %error, "a commit broke off");
             Err(Error::CommitStateUnknown(ident.clone()))
         });
-        if let Some(table) = swapped? {
-            return Ok((table, "committed"));
+        if let Some(entry) = swapped? {
+            return Ok((entry, "committed"));
         }
     }
     Err(Error::CommitFailed(format!("commit to {ident} lost the race {ATTEMPTS_MAX} times")))
 }
 
-async fn apply(commit: &Arc<Commit>, base: &Table) -> Result<Option<TableMetadata>> {
+async fn apply<R: Relation>(commit: &Arc<R::Commit>, base: &Entry<R>) -> Result<Option<R>> {
     let (commit, document) = (Arc::clone(commit), Arc::clone(&base.document));
-    let applied = off_thread(document.json.len(), move || {
-        commit.apply(&document.metadata, &document.location, now_ms().max(document.metadata.last_updated_ms()))
-    });
-    Ok(applied.await??)
+    let applied = off_thread(document.json.len(), move || R::apply(&commit, &document, now_ms())).await?;
+    Ok(applied?)
 }
 
 /// `None`: another commit came first, and nothing is left of this attempt.
-async fn write_and_swap(
+async fn write_and_swap<R: Relation>(
     app: App,
     ident: TableIdent,
-    base: Table,
-    metadata: TableMetadata,
+    base: Entry<R>,
+    metadata: R,
     key: Option<Key>,
     _turn: Arc<CommitTurn>,
-) -> Result<Option<Table>> {
-    let Table { warehouse, row, document } = base;
+) -> Result<Option<Entry<R>>> {
+    let Entry { warehouse, row, document } = base;
     let file = files::next_name(&metadata, Some(&row.metadata_location), Uuid::now_v7())?;
     let metadata = Arc::new(metadata);
     let json = off_thread(document.json.len(), {
@@ -132,7 +151,7 @@ async fn write_and_swap(
         format_version: metadata.format_version(),
         now_ms: now_ms(),
     };
-    let record = key.map(|key| Record { key, status: 200, location: Some(file.clone()), detail: None });
+    let record = idempotency::about(key.as_ref(), &file, row.uuid);
     let revision = match publish::swap(&app, &warehouse, &swap, record.as_ref()).await {
         Outcome::Done(revision) => revision,
         Outcome::Lost => return Ok(None),
@@ -143,8 +162,8 @@ async fn write_and_swap(
     };
     let superseded = document;
     let document = Arc::new(Document::new(file.clone(), json, Arc::clone(&metadata)));
-    app.catalog.documents.keep(&document);
-    app.catalog.documents.forget(&superseded.location);
+    R::documents(&app.catalog).keep(&document);
+    R::documents(&app.catalog).forget(&superseded.location);
     delete_after_commit(&warehouse, &superseded, &metadata).await;
     let row = TableRow {
         location: metadata.location().to_owned(),
@@ -155,17 +174,13 @@ async fn write_and_swap(
         revision: revision.unwrap_or(row.revision + 1),
         ..row
     };
-    Ok(Some(Table { warehouse, row, document }))
+    Ok(Some(Entry { warehouse, row, document }))
 }
 
-/// Deletes metadata files that have left the log, where the table asks for it. Best effort: a crash leaves files that
-/// the table no longer names, as without the property. Only files inside the table's own folder go.
-pub(super) async fn delete_after_commit(warehouse: &Warehouse, base: &Document, metadata: &TableMetadata) {
-    let wanted = metadata.property("write.metadata.delete-after-commit.enabled");
-    if !wanted.is_some_and(|value| value.eq_ignore_ascii_case("true")) {
-        return;
-    }
-    for file in metadata.removed_from_log(&base.metadata) {
+/// Deletes metadata files that are no longer wanted. Best effort: a crash leaves files that nothing names any more, as
+/// where they are kept. Only files inside the table's own folder go.
+pub(super) async fn delete_after_commit<R: Relation>(warehouse: &Warehouse, base: &Document<R>, metadata: &R) {
+    for file in metadata.outdated_files(&base.metadata) {
         if location::is_within(file, metadata.location()) {
             files::discard(warehouse, file).await;
         }

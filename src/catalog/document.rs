@@ -7,6 +7,7 @@ use super::{
     Error, Result,
     deflated::Deflated,
     files::{self, Writer},
+    relation::Relation,
     warehouses::Warehouse,
 };
 use crate::{
@@ -26,14 +27,14 @@ const ENTRY_BYTES: u64 = 1_024;
 /// Documents larger than this are worked on away from the threads that serve connections. Bytes of JSON.
 const INLINE_BYTES_MAX: usize = 256 << 10;
 
-/// One version of a table.
+/// One version of a table or view.
 #[derive(Debug)]
-pub struct Document {
+pub struct Document<R = TableMetadata> {
     /// Where its metadata file is.
     pub location: String,
     /// The file's content without its compression; of a file that others wrote, as we would write it.
     pub json: Bytes,
-    pub metadata: Arc<TableMetadata>,
+    pub metadata: Arc<R>,
     checksum: OnceLock<u64>,
     json_refs: OnceLock<Bytes>,
     deflated: OnceLock<Deflated>,
@@ -48,8 +49,8 @@ pub enum Snapshots {
     Refs,
 }
 
-impl Document {
-    pub fn new(location: String, json: Bytes, metadata: Arc<TableMetadata>) -> Document {
+impl<R> Document<R> {
+    pub fn new(location: String, json: Bytes, metadata: Arc<R>) -> Document<R> {
         let (checksum, json_refs, deflated, deflated_refs) = Default::default();
         Document { location, json, metadata, checksum, json_refs, deflated, deflated_refs }
     }
@@ -58,7 +59,9 @@ impl Document {
     pub fn checksum(&self) -> u64 {
         *self.checksum.get_or_init(|| crc_fast::checksum(Crc64Nvme, &self.json))
     }
+}
 
+impl Document {
     /// The metadata's JSON.
     pub fn json(&self, snapshots: Snapshots) -> Bytes {
         match snapshots {
@@ -92,20 +95,20 @@ impl Document {
 }
 
 /// Documents by the location of their file, bounded in bytes.
-pub(crate) struct Documents(Cache<String, Arc<Document>, ByBytes>);
+pub struct Documents<R = TableMetadata>(Cache<String, Arc<Document<R>>, ByBytes>);
 
 #[derive(Clone)]
 struct ByBytes;
 
-impl Weighter<String, Arc<Document>> for ByBytes {
-    fn weight(&self, _location: &String, document: &Arc<Document>) -> u64 {
+impl<R> Weighter<String, Arc<Document<R>>> for ByBytes {
+    fn weight(&self, _location: &String, document: &Arc<Document<R>>) -> u64 {
         // The copies count from the start: an entry's weight must not change.
         ENTRY_BYTES + document.json.len() as u64 * (2 + PARSED_TIMES)
     }
 }
 
-impl Documents {
-    pub(crate) fn new(bytes_max: u64) -> Documents {
+impl<R: Relation> Documents<R> {
+    pub(crate) fn new(bytes_max: u64) -> Documents<R> {
         // Tables' metadata starts at about 2 KB; the estimate only sizes the map.
         let entries = usize::try_from(bytes_max / (16 << 10)).unwrap_or(usize::MAX).clamp(64, 1 << 20);
         Documents(Cache::with_weighter(entries, bytes_max, ByBytes))
@@ -115,15 +118,20 @@ impl Documents {
     ///
     /// # Errors
     /// As [`files::read`]; `Error::Internal` when the file is not valid metadata.
-    pub(crate) async fn read(&self, warehouse: &Warehouse, row: &TableRow) -> Result<Arc<Document>> {
+    pub(crate) async fn read(&self, warehouse: &Warehouse, row: &TableRow) -> Result<Arc<Document<R>>> {
         self.read_file(warehouse, &row.metadata_location, row.uuid).await
     }
 
-    /// The document of a file that a table of this uuid had.
+    /// The document of a file that a table or view of this uuid had.
     ///
     /// # Errors
     /// As [`Documents::read`].
-    pub(crate) async fn read_file(&self, warehouse: &Warehouse, location: &str, uuid: Uuid) -> Result<Arc<Document>> {
+    pub(crate) async fn read_file(
+        &self,
+        warehouse: &Warehouse,
+        location: &str,
+        uuid: Uuid,
+    ) -> Result<Arc<Document<R>>> {
         if let Some(document) = self.0.get(location) {
             metrics::counter!("tidewater_metadata_cache_total", "result" => "hit").increment(1);
             return Ok(document);
@@ -133,7 +141,7 @@ impl Documents {
     }
 
     /// Keeps what a commit has just written.
-    pub(crate) fn keep(&self, document: &Arc<Document>) {
+    pub(crate) fn keep(&self, document: &Arc<Document<R>>) {
         self.0.insert(document.location.clone(), Arc::clone(document));
     }
 
@@ -142,7 +150,7 @@ impl Documents {
     }
 }
 
-async fn read(warehouse: &Warehouse, location: &str, uuid: Uuid) -> Result<Arc<Document>> {
+async fn read<R: Relation>(warehouse: &Warehouse, location: &str, uuid: Uuid) -> Result<Arc<Document<R>>> {
     let (json, writer) = files::read_file(warehouse, location).await?;
     let parsed = parse(location.to_owned(), json, writer, uuid).await?;
     parsed.map(Arc::new).map_err(|error| Error::internal(format!("unreadable metadata file {location}: {error}")))
@@ -154,14 +162,14 @@ async fn read(warehouse: &Warehouse, location: &str, uuid: Uuid) -> Result<Arc<D
 ///
 /// # Errors
 /// `Error::Internal` when the thread that parses breaks down; inside, what is wrong with the content.
-pub(super) async fn parse(
+pub(super) async fn parse<R: Relation>(
     location: String,
     json: Bytes,
     writer: Writer,
     uuid: Uuid,
-) -> Result<Result<Document, iceberg::Error>> {
+) -> Result<Result<Document<R>, iceberg::Error>> {
     off_thread(json.len(), move || {
-        let metadata = TableMetadata::parse(&json)?.or_uuid(uuid);
+        let metadata = R::parse(&json)?.or_uuid(uuid);
         let json = match writer {
             Writer::Us => json,
             Writer::Another => metadata.to_json().into(),

@@ -29,6 +29,8 @@ pub enum Error {
     NoSuchNamespace(Namespace),
     #[error("Table does not exist: {0}")]
     NoSuchTable(TableIdent),
+    #[error("View does not exist: {0}")]
+    NoSuchView(TableIdent),
     #[error("Function does not exist: {0}")]
     NoSuchFunction(TableIdent),
     /// The catalog names a metadata file that the storage does not have.
@@ -41,8 +43,9 @@ pub enum Error {
     /// Another function has the name, told apart by its uuid.
     #[error("Function already exists with another function-uuid: {0}")]
     FunctionTaken(TableIdent),
-    #[error("{}: {ident}", already_exists(*.kind))]
-    NameTaken { ident: TableIdent, kind: Kind },
+    /// `kind` has the name that was asked for one of kind `wanted`.
+    #[error("{}: {ident}", already_exists(*.wanted, *.kind))]
+    NameTaken { ident: TableIdent, wanted: Kind, kind: Kind },
     #[error("Cannot rename {from} to {to}. {} already exists", capital(*.kind))]
     RenameTaken { from: TableIdent, to: TableIdent, kind: Kind },
     /// The request breaks a rule of the protocol or of ours; sending it again cannot help.
@@ -50,7 +53,7 @@ pub enum Error {
     Invalid(String),
     #[error("a property is both removed and updated: {0}")]
     KeysOverlap(String),
-    /// Load the table again and build the commit on what it is now.
+    /// Load it again and build the commit on what it is now.
     #[error("{0}")]
     CommitFailed(String),
     /// The commit may or may not have happened: look before trying again, delete nothing.
@@ -82,10 +85,12 @@ pub enum Error {
 /// The cause of a fault, for the log.
 pub type Source = Box<dyn std::error::Error + Send + Sync>;
 
-fn already_exists(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Table => "Table already exists",
-        Kind::View => "View with same name already exists",
+fn already_exists(wanted: Kind, kind: Kind) -> &'static str {
+    match (wanted, kind) {
+        (Kind::Table, Kind::Table) => "Table already exists",
+        (Kind::Table, Kind::View) => "View with same name already exists",
+        (Kind::View, Kind::View) => "View already exists",
+        (Kind::View, Kind::Table) => "Table with same name already exists",
     }
 }
 

@@ -4,8 +4,8 @@
 //! its location. Files of ours carry a mark that holds for their own place only, so that the reaper (`jobs/reap.rs`)
 //! touches no one else's, nor copies of ours that somebody made.
 
-use super::{Error, Result, location, warehouses::Warehouse};
-use crate::iceberg::{MetadataCodec, metadata::TableMetadata};
+use super::{Error, Result, location, relation::Relation, warehouses::Warehouse};
+use crate::iceberg::MetadataCodec;
 use aws_lc_rs::digest;
 use bytes::Bytes;
 use object_store::{Attribute, Attributes, ObjectStoreExt, PutMode, PutOptions, PutPayload};
@@ -32,7 +32,7 @@ const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b];
 ///
 /// # Errors
 /// `Error::Invalid` when the name is too long to be an object's.
-pub fn next_name(metadata: &TableMetadata, previous: Option<&str>, id: Uuid) -> Result<String> {
+pub fn next_name(metadata: &impl Relation, previous: Option<&str>, id: Uuid) -> Result<String> {
     let folder = match metadata.property(METADATA_PATH).map(|path| path.trim_end_matches('/')) {
         Some(path) if location::is_within(path, metadata.location()) => path.to_owned(),
         _ => format!("{}/metadata", metadata.location()),
@@ -222,5 +222,15 @@ mod tests {
         assert_eq!(decode(json.clone()).unwrap(), json);
         assert!(decode(gzipped.slice(..gzipped.len() / 2)).is_err());
         assert_eq!(encode("x.metadata.json", json.clone()).unwrap(), json);
+    }
+
+    #[test]
+    fn a_compressed_file_of_another_writer_is_the_plain_one() {
+        let gzipped = include_bytes!("../../tests/data/compressed/table-v2-minimal.gz.metadata.json");
+        let plain = include_bytes!("../../tests/data/metadata/table-v2-minimal.json");
+        assert!(gzipped.starts_with(GZIP_MAGIC));
+        for name in ["x.gz.metadata.json", "x.metadata.json.gz", "x.metadata.json"] {
+            assert_eq!(decode(Bytes::from_static(gzipped)).unwrap(), &plain[..], "{name}");
+        }
     }
 }

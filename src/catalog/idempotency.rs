@@ -64,6 +64,29 @@ pub(super) fn answered(key: Option<&Key>, status: u16) -> Option<Record> {
     key.map(|key| Record { key: key.clone(), status, location: None, detail: None })
 }
 
+/// The record of a success that is about a version of a table or view. An old file may have no uuid: the row's is needed
+/// to read it again.
+pub(super) fn about(key: Option<&Key>, file: &str, uuid: Uuid) -> Option<Record> {
+    let detail = serde_json::to_string(&uuid).ok();
+    key.map(|key| Record { key: key.clone(), status: 200, location: Some(file.to_owned()), detail })
+}
+
+/// What such an answer was about.
+#[derive(Debug, Clone)]
+pub struct Version {
+    /// Its metadata file.
+    pub file: String,
+    pub uuid: Uuid,
+}
+
+impl Version {
+    /// `None` when the answer was about none.
+    pub fn of(kept: &Kept) -> Option<Version> {
+        let uuid = serde_json::from_str(kept.detail.as_deref()?).ok()?;
+        Some(Version { file: kept.location.clone()?, uuid })
+    }
+}
+
 /// Whoever won a race may have been the same request at another replica.
 ///
 /// # Errors

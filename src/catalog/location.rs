@@ -3,11 +3,8 @@
 //! A location is `s3://bucket/key` without a trailing slash. Every table's lies inside its warehouse's, and keys that
 //! we choose ourselves hold only characters that every client spells the same in a URL.
 
-use super::{Error, Result};
-use crate::iceberg::{
-    ident::{Namespace, TableIdent},
-    metadata::TableMetadata,
-};
+use super::{Error, Result, relation::Relation};
+use crate::iceberg::ident::{Namespace, TableIdent};
 use uuid::Uuid;
 
 /// Longest key of a location, in bytes: files below it still fit S3's 1,024.
@@ -105,19 +102,19 @@ fn segment(name: &str) -> String {
     if text.chars().all(|c| c == '.') { "_".repeat(text.len()) } else { text }
 }
 
-/// Checks what a client's metadata says about places: the table's location inside the warehouse, every other recorded
-/// location inside the table's. Places the table already had are not judged again.
+/// Checks what a client's metadata says about places: the base location inside the warehouse, every other recorded
+/// location inside that. Places that `base` already had are not judged again.
 ///
 /// # Errors
 /// `Error::Invalid` naming the place.
-pub fn check(warehouse: &str, base: Option<&TableMetadata>, metadata: &TableMetadata) -> Result<()> {
+pub fn check<R: Relation>(warehouse: &str, base: Option<&R>, metadata: &R) -> Result<()> {
     if base.is_none_or(|base| base.location() != metadata.location()) {
         requested(metadata.location(), warehouse)?;
     }
-    let known = base.map(TableMetadata::recorded_locations).unwrap_or_default();
+    let known = base.map(R::recorded_locations).unwrap_or_default();
     for place in metadata.recorded_locations() {
         if !known.contains(&place) && !is_within(place.trim_end_matches('/'), metadata.location()) {
-            return Err(Error::Invalid(format!("{place} is not inside the table's location {}", metadata.location())));
+            return Err(Error::Invalid(format!("{place} is not inside the location {}", metadata.location())));
         }
     }
     Ok(())

@@ -18,10 +18,12 @@ pub(crate) mod publish;
 pub mod purge;
 pub mod queue;
 pub mod register;
+pub mod relation;
 pub mod reports;
 pub mod signing;
 pub mod tables;
 pub mod transactions;
+pub mod views;
 pub mod warehouses;
 
 pub use crate::db::Page;
@@ -32,14 +34,18 @@ use crate::{
         Caller,
         grants::{self, Action, Resource},
     },
-    iceberg::ident::TableIdent,
+    iceberg::{ident::TableIdent, view::ViewMetadata},
 };
 use uuid::Uuid;
+
+/// Which part of the memory for metadata is for views': they are few and small.
+const VIEWS_PART: u64 = 16;
 
 /// What the catalog keeps in memory: contents of immutable files, rows that never change, and who waits for what.
 /// Nothing here can go stale; all of it is bounded.
 pub struct Caches {
     pub(crate) documents: document::Documents,
+    pub(crate) views: document::Documents<ViewMetadata>,
     pub(crate) warehouses: warehouses::Warehouses,
     /// Commits by warehouse and name.
     pub(crate) commits: queue::Queues<(Uuid, TableIdent)>,
@@ -54,10 +60,11 @@ pub struct Caches {
 }
 
 impl Caches {
-    /// `metadata_bytes_max` bounds what cached table metadata may take.
+    /// `metadata_bytes_max` bounds what cached metadata of tables and views may take.
     pub fn new(metadata_bytes_max: u64) -> Caches {
         Caches {
-            documents: document::Documents::new(metadata_bytes_max),
+            documents: document::Documents::new(metadata_bytes_max - metadata_bytes_max / VIEWS_PART),
+            views: document::Documents::new(metadata_bytes_max / VIEWS_PART),
             warehouses: warehouses::Warehouses::default(),
             commits: queue::Queues::default(),
             reports: reports::Inbox::default(),

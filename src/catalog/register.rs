@@ -1,19 +1,22 @@
-//! Tables from metadata files that are there already, and the way back: tables forgotten with every file left in place.
+//! Tables and views from metadata files that are there already, and for tables the way back: forgotten, with every file
+//! left in place.
 //!
 //! The file becomes the pointer's as it is: nothing is written, no uuid or log is touched, and no manifest is read. So
-//! a crash leaves the table as it was or as it should be. The file is a client's word: it must lie inside the location
-//! it names, and that location inside the warehouse, apart from every other table's. A registered file is never deleted
-//! here, however a registration ends.
+//! a crash leaves the name as it was or as it should be. The file is a client's word: it must lie inside the location
+//! it names, and that location inside the warehouse, apart from every other table's and view's. A registered file is
+//! never deleted here, however a registration ends.
 
 use super::{
     Error, Result, authorise,
     commit::{ATTEMPTS_MAX, take_turn},
-    create::{new_table, touches_another},
+    create::{new_row, touches_another},
     document::{self, Document},
     files,
-    idempotency::{self, Key, Record},
+    idempotency::{self, Key, Record, Version},
     location, publish,
+    relation::{Entry, Relation},
     tables::{self, Table},
+    views::View,
     warehouses::Warehouse,
 };
 use crate::{
@@ -21,7 +24,7 @@ use crate::{
     auth::Caller,
     db::{
         self,
-        tables::{Create, Except, Kind, NewTable, Replaced, Settled, TableRow},
+        tables::{Create, Except, NewTable, Replaced, Settled, TableRow},
     },
     iceberg::ident::TableIdent,
 };
@@ -38,13 +41,12 @@ pub enum Existing {
 }
 
 /// A registration under way.
-#[derive(Clone)]
-struct Registration {
+struct Registration<R> {
     app: App,
     warehouse: Arc<Warehouse>,
     ident: TableIdent,
     existing: Existing,
-    document: Arc<Document>,
+    document: Arc<Document<R>>,
     new: NewTable,
     record: Option<Record>,
 }
@@ -72,10 +74,37 @@ pub async fn register(
     key: Option<&Key>,
 ) -> Result<Table> {
     authorise(caller)?;
-    let row = occupant(app, warehouse, ident, existing).await?;
+    adopt(app, warehouse, ident, file, existing, key).await
+}
+
+/// Makes the metadata file at `file` the current one of a view of that name.
+///
+/// # Errors
+/// As [`register`], for a name that must be free.
+pub async fn register_view(
+    app: &App,
+    caller: &Caller,
+    warehouse: &Arc<Warehouse>,
+    ident: &TableIdent,
+    file: &str,
+    key: Option<&Key>,
+) -> Result<View> {
+    authorise(caller)?;
+    adopt(app, warehouse, ident, file, Existing::Keep, key).await
+}
+
+async fn adopt<R: Relation>(
+    app: &App,
+    warehouse: &Arc<Warehouse>,
+    ident: &TableIdent,
+    file: &str,
+    existing: Existing,
+    key: Option<&Key>,
+) -> Result<Entry<R>> {
+    let row = occupant::<R>(app, warehouse, ident, existing).await?;
     let document = candidate(app, warehouse, row.as_ref(), file).await?;
-    let new = new_table(&document)?;
-    let record = answer_about(key, &new.metadata_location, None);
+    let new = new_row::<R>(&document)?;
+    let record = idempotency::about(key, &new.metadata_location, new.uuid);
     // Only now: commits need not wait for a large file to be read.
     let turn = take_turn(app, warehouse, ident).await?;
     let (app, warehouse, ident) = (app.clone(), Arc::clone(warehouse), ident.clone());
@@ -86,18 +115,13 @@ pub async fn register(
         registration.publish().await
     };
     tokio::spawn(task).await.unwrap_or_else(|error| {
-        tracing::error!(table = %ident, %error, "a registration broke off");
+        tracing::error!(name = %ident, %error, "a registration broke off");
         Err(Error::CommitStateUnknown(ident))
     })
 }
 
-/// The record of an answer that is about a metadata file.
-fn answer_about(key: Option<&Key>, file: &str, detail: Option<String>) -> Option<Record> {
-    key.map(|key| Record { key: key.clone(), status: 200, location: Some(file.to_owned()), detail })
-}
-
 /// Who has the name, where the registration may go on; says no early, before a file is read.
-async fn occupant(
+async fn occupant<R: Relation>(
     app: &App,
     warehouse: &Warehouse,
     ident: &TableIdent,
@@ -105,8 +129,8 @@ async fn occupant(
 ) -> Result<Option<TableRow>> {
     let row = db::tables::load(&app.db, warehouse.id, ident).await.map_err(Error::read)?;
     match row {
-        Some(row) if row.kind == Kind::Table && existing == Existing::Repoint => Ok(Some(row)),
-        Some(row) => Err(Error::NameTaken { ident: ident.clone(), kind: row.kind }),
+        Some(row) if row.kind == R::KIND && existing == Existing::Repoint => Ok(Some(row)),
+        Some(row) => Err(Error::NameTaken { ident: ident.clone(), wanted: R::KIND, kind: row.kind }),
         None => {
             let namespace = db::namespaces::load(&app.db, warehouse.id, &ident.namespace).await.map_err(Error::read)?;
             namespace.map(|_| None).ok_or_else(|| Error::NoSuchNamespace(ident.namespace.clone()))
@@ -114,8 +138,13 @@ async fn occupant(
     }
 }
 
-/// Reads and checks the file. `row` is the table that is pointed at it, if there is one.
-async fn candidate(app: &App, warehouse: &Warehouse, row: Option<&TableRow>, file: &str) -> Result<Arc<Document>> {
+/// Reads and checks the file. `row` is what is pointed at it, if something of the name is there.
+async fn candidate<R: Relation>(
+    app: &App,
+    warehouse: &Warehouse,
+    row: Option<&TableRow>,
+    file: &str,
+) -> Result<Arc<Document<R>>> {
     let refused = |problem: String| Error::Invalid(format!("cannot register {file}: {problem}"));
     if !files::is_metadata_name(file) {
         return Err(refused("the name does not end in .metadata.json, .gz.metadata.json or .metadata.json.gz".into()));
@@ -123,11 +152,11 @@ async fn candidate(app: &App, warehouse: &Warehouse, row: Option<&TableRow>, fil
     if !location::is_within(file, &warehouse.location) || warehouse.object(file).is_none() {
         return Err(refused(format!("it is not inside the warehouse's {}/", warehouse.location)));
     }
-    // Before it is read: what lies in another table's folder is nobody else's business.
+    // Before it is read: what lies in another's folder is nobody else's business.
     let itself = row.map_or(Except::Nobody, |row| Except::Row(row.id));
     let is_anothers = db::tables::location_taken(&app.db, file, itself).await.map_err(Error::read)?;
     if is_anothers {
-        return Err(refused("it lies inside another table's location".into()));
+        return Err(refused("it lies inside another table's or view's location".into()));
     }
     let (bytes, writer) = files::fetch(warehouse, file).await.map_err(|error| match error {
         Error::Internal(problem) => refused(problem.to_string()),
@@ -135,31 +164,31 @@ async fn candidate(app: &App, warehouse: &Warehouse, row: Option<&TableRow>, fil
     })?;
     let json = files::decode(bytes).map_err(refused)?;
     let uuid = row.map_or_else(Uuid::new_v4, |row| row.uuid);
-    let document = document::parse(file.to_owned(), json, writer, uuid).await?;
+    let document = document::parse::<R>(file.to_owned(), json, writer, uuid).await?;
     let document = document.map_err(|error| refused(error.to_string()))?;
     let metadata = &document.metadata;
-    metadata.check_defaults().map_err(|error| refused(error.to_string()))?;
-    location::check(&warehouse.location, None, metadata)?;
+    metadata.check_entering().map_err(|error| refused(error.to_string()))?;
+    location::check(&warehouse.location, None, &**metadata)?;
     if !location::is_within(file, metadata.location()) {
         return Err(refused(format!("it is not inside the location it names, {}", metadata.location())));
     }
     Ok(Arc::new(document))
 }
 
-impl Registration {
-    async fn publish(self) -> Result<Table> {
+impl<R: Relation> Registration<R> {
+    async fn publish(self) -> Result<Entry<R>> {
         for attempt in 0..ATTEMPTS_MAX {
             if attempt > 0 {
                 idempotency::check_unanswered(&self.app, self.record.as_ref().map(|record| &record.key)).await?;
             }
-            let row = match occupant(&self.app, &self.warehouse, &self.ident, self.existing).await? {
+            let row = match occupant::<R>(&self.app, &self.warehouse, &self.ident, self.existing).await? {
                 None => self.create().await?,
                 Some(base) => self.replace(&base).await?,
             };
             if let Attempt::Done(row) = row {
                 // In place of what was known of the file: it is not ours, and may have been another when last read.
-                self.app.catalog.documents.keep(&self.document);
-                return Ok(Table { warehouse: self.warehouse, row, document: self.document });
+                R::documents(&self.app.catalog).keep(&self.document);
+                return Ok(Entry { warehouse: self.warehouse, row, document: self.document });
             }
         }
         Err(Error::CommitFailed(format!("registration of {} lost the race {ATTEMPTS_MAX} times", self.ident)))
@@ -169,8 +198,10 @@ impl Registration {
         let Registration { app, warehouse, ident, new, record, .. } = self;
         let error = match publish::create(app, warehouse.id, ident, new, now_ms(), record.as_ref()).await {
             Ok(Create::Done(row)) => return Ok(Attempt::Done(row)),
-            Ok(Create::Exists(Kind::Table)) if self.existing == Existing::Repoint => return Ok(Attempt::Again),
-            Ok(Create::Exists(kind)) => return Err(Error::NameTaken { ident: ident.clone(), kind }),
+            Ok(Create::Exists(kind)) if kind == R::KIND && self.existing == Existing::Repoint => {
+                return Ok(Attempt::Again);
+            }
+            Ok(Create::Exists(kind)) => return Err(Error::NameTaken { ident: ident.clone(), wanted: R::KIND, kind }),
             Ok(Create::NoNamespace) => return Err(Error::NoSuchNamespace(ident.namespace.clone())),
             Ok(Create::LocationTaken) => return Err(touches_another(&new.location)),
             Err(error) => error,
@@ -229,8 +260,7 @@ pub async fn unregister(
     let _turn = take_turn(app, warehouse, ident).await?;
     for _ in 0..ATTEMPTS_MAX {
         let Table { row, document, .. } = tables::read(app, warehouse, ident).await?;
-        // An old file may have no uuid: the row's is needed to read it again.
-        let record = answer_about(key, &row.metadata_location, Some(row.uuid.to_string()));
+        let record = idempotency::about(key, &row.metadata_location, row.uuid);
         if forget(app, ident, &row, record.as_ref()).await? {
             return Ok(document);
         }
@@ -247,14 +277,13 @@ pub async fn unregistered(
     app: &App,
     caller: &Caller,
     warehouse: &Warehouse,
-    file: Option<&str>,
-    uuid: Option<&str>,
+    version: Option<Version>,
 ) -> Result<Arc<Document>> {
     authorise(caller)?;
-    let unreadable = || Error::internal("the record of an unregistration names no file and uuid");
-    let file = file.ok_or_else(unreadable)?;
-    let uuid = uuid.and_then(|uuid| Uuid::try_parse(uuid).ok()).ok_or_else(unreadable)?;
-    app.catalog.documents.read_file(warehouse, file, uuid).await
+    let Some(Version { file, uuid }) = version else {
+        return Err(Error::internal("the record of an unregistration names no version"));
+    };
+    app.catalog.documents.read_file(warehouse, &file, uuid).await
 }
 
 /// `false` when something came first.

@@ -5,28 +5,24 @@ pub use crate::db::tables::Kind;
 use super::{
     Error, Result, authorise,
     document::Document,
-    idempotency::{self, Key},
+    idempotency::{self, Key, Version},
     purge,
+    relation::{self, Entry},
     warehouses::Warehouse,
 };
 use crate::{
     app::{App, now_ms},
     auth::Caller,
-    db::{
-        self, Page,
-        tables::{Rename, TableRow},
+    db::{self, Page, tables::TableRow},
+    iceberg::{
+        ident::{Namespace, TableIdent},
+        metadata::TableMetadata,
     },
-    iceberg::ident::{Namespace, TableIdent},
 };
 use std::sync::Arc;
 
 /// A table at one version.
-#[derive(Debug, Clone)]
-pub struct Table {
-    pub warehouse: Arc<Warehouse>,
-    pub row: TableRow,
-    pub document: Arc<Document>,
-}
+pub type Table = Entry<TableMetadata>;
 
 /// What becomes of a dropped table's files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,7 +38,8 @@ pub async fn load(app: &App, caller: &Caller, warehouse: &Arc<Warehouse>, ident:
     read(app, warehouse, ident).await
 }
 
-/// One version of a table, or its current one when that version is not asked for or its file is gone.
+/// The version of a table that an answer was about, for giving it again, whatever became of the table since; the current
+/// one where the answer was about none, or where the file is gone.
 ///
 /// # Errors
 /// As [`load`].
@@ -51,20 +48,10 @@ pub async fn version(
     caller: &Caller,
     warehouse: &Arc<Warehouse>,
     ident: &TableIdent,
-    metadata_location: Option<String>,
-) -> Result<Table> {
+    version: Option<Version>,
+) -> Result<Arc<Document<TableMetadata>>> {
     authorise(caller)?;
-    let current = row(app, warehouse, ident).await?;
-    if let Some(metadata_location) = metadata_location {
-        let row = TableRow { metadata_location, ..current.clone() };
-        match app.catalog.documents.read(warehouse, &row).await {
-            Ok(document) => return Ok(Table { warehouse: Arc::clone(warehouse), row, document }),
-            Err(Error::MetadataMissing(_)) => {}
-            Err(error) => return Err(error),
-        }
-    }
-    let document = app.catalog.documents.read(warehouse, &current).await?;
-    Ok(Table { warehouse: Arc::clone(warehouse), row: current, document })
+    relation::read_version(app, warehouse, ident, version).await
 }
 
 /// # Errors
@@ -86,8 +73,7 @@ pub async fn list(
     page: &Page,
 ) -> Result<Vec<String>> {
     authorise(caller)?;
-    let names = db::tables::list(&app.db, warehouse.id, namespace, Kind::Table, page).await.map_err(Error::read)?;
-    names.ok_or_else(|| Error::NoSuchNamespace(namespace.clone()))
+    relation::list::<TableMetadata>(app, warehouse, namespace, page).await
 }
 
 /// Forgets a table. With [`Files::Purge`] its files go afterwards: the row and the order to purge change in one
@@ -136,29 +122,14 @@ pub async fn rename(
     key: Option<&Key>,
 ) -> Result<()> {
     authorise(caller)?;
-    let taken = |kind| Error::RenameTaken { from: from.clone(), to: to.clone(), kind };
-    if from == to {
-        row(app, warehouse, from).await?;
-        return Err(taken(Kind::Table));
-    }
-    let record = idempotency::answered(key, 204);
-    let db = app.db.recording(record.as_ref());
-    match db::tables::rename(db, warehouse.id, from, to, Kind::Table).await.map_err(Error::write)? {
-        Rename::Done => Ok(()),
-        Rename::NoSource => Err(Error::NoSuchTable(from.clone())),
-        Rename::NoNamespace => Err(Error::NoSuchNamespace(to.namespace.clone())),
-        Rename::Exists(kind) => Err(taken(kind)),
-    }
+    relation::rename::<TableMetadata>(app, warehouse, from, to, key).await
 }
 
 /// The row of a table, not of a view.
 pub(super) async fn row(app: &App, warehouse: &Warehouse, ident: &TableIdent) -> Result<TableRow> {
-    let row = db::tables::load(&app.db, warehouse.id, ident).await.map_err(Error::read)?;
-    row.filter(|row| row.kind == Kind::Table).ok_or_else(|| Error::NoSuchTable(ident.clone()))
+    relation::row::<TableMetadata>(app, warehouse, ident).await
 }
 
 pub(super) async fn read(app: &App, warehouse: &Arc<Warehouse>, ident: &TableIdent) -> Result<Table> {
-    let row = row(app, warehouse, ident).await?;
-    let document = app.catalog.documents.read(warehouse, &row).await?;
-    Ok(Table { warehouse: Arc::clone(warehouse), row, document })
+    relation::read(app, warehouse, ident).await
 }

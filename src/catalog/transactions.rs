@@ -221,7 +221,7 @@ impl Part {
             Commit::apply_all(commits.iter(), &document.metadata, &document.location, now_ms)
         });
         let Some(metadata) = applied.await?? else { return Ok(Next::Hold(base)) };
-        location::check(&warehouse.location, Some(&base.document.metadata), &metadata)?;
+        location::check(&warehouse.location, Some(&*base.document.metadata), &metadata)?;
         Ok(Next::Swap { base, metadata: Box::new(metadata) })
     }
 
@@ -261,7 +261,7 @@ impl Part {
         };
         self.written = match (base, document) {
             (Some(base), Some(document)) => Some(Written::Swap { base, document }),
-            (None, Some(document)) => Some(Written::Create { new: create::new_table(&document)?, document }),
+            (None, Some(document)) => Some(Written::Create { new: create::new_row(&document)?, document }),
             (base, None) => base.map(Written::Hold),
         };
         Ok(())

@@ -1,4 +1,4 @@
-//! The Iceberg table model: identifiers, metadata, requirements, updates and how a commit applies.
+//! The Iceberg model of tables and views: identifiers, metadata, requirements, updates and how a commit applies.
 //!
 //! Pure: values in, values out. No I/O, no clock, no randomness: callers pass the time and fresh UUIDs.
 //! Whatever a client stores comes back as meant, unknown fields of every object included. Reading a file is lenient
@@ -25,13 +25,14 @@ pub mod statistics;
 pub mod transform;
 pub mod types;
 mod update;
+pub mod view;
 
 #[cfg(test)]
 mod tests;
 
 pub use properties::MetadataCodec;
 
-/// Why a request cannot be applied to a table.
+/// Why a request cannot be applied to a table or view.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The request or the metadata breaks a rule of the specification (400).

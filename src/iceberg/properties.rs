@@ -44,9 +44,9 @@ impl MetadataCodec {
         }
     }
 
-    /// The codec of a table; a stored value that is none of ours counts as unset.
-    pub(super) fn of(properties: &BTreeMap<String, String>) -> Self {
-        properties.get(METADATA_COMPRESSION).and_then(|value| Self::parse(value)).unwrap_or(MetadataCodec::None)
+    /// The codec that is set, if one is; a stored value that is none of ours counts as unset.
+    pub(super) fn of(properties: &BTreeMap<String, String>) -> Option<Self> {
+        properties.get(METADATA_COMPRESSION).and_then(|value| Self::parse(value))
     }
 }
 

@@ -50,9 +50,9 @@ impl Update {
     /// `Error::Invalid` for unknown actions, actions on views, and fields that are missing or malformed.
     pub fn read(reader: &mut Reader<'_>) -> Result<Self> {
         let mut members = Members::read(reader)?;
-        let action = members.required("action", string)?;
+        let action = members.required("action", Reader::text)?;
         match action.to_ascii_lowercase().as_str() {
-            "assign-uuid" => members.required("uuid", uuid).map(Update::AssignUuid),
+            "assign-uuid" => members.required("uuid", Reader::uuid).map(Update::AssignUuid),
             "upgrade-format-version" => {
                 members.required("format-version", Reader::int32).map(Update::UpgradeFormatVersion)
             }
@@ -133,7 +133,7 @@ impl Update {
             "add-snapshot" => members.required("snapshot", |reader, _| Snapshot::read(reader)).map(Update::AddSnapshot),
             "remove-snapshots" => members.required("snapshot-ids", Reader::int64_list).map(Update::RemoveSnapshots),
             "set-snapshot-ref" => read_set_ref(members),
-            "remove-snapshot-ref" => members.required("ref-name", string).map(Update::RemoveSnapshotRef),
+            "remove-snapshot-ref" => members.required("ref-name", Reader::text).map(Update::RemoveSnapshotRef),
             "set-statistics" => {
                 members.required("statistics", |reader, _| StatisticsFile::read_new(reader)).map(Update::SetStatistics)
             }
@@ -149,7 +149,7 @@ impl Update {
             "add-encryption-key" => members
                 .required("encryption-key", |reader, _| EncryptionKey::read_new(reader))
                 .map(Update::AddEncryptionKey),
-            "remove-encryption-key" => members.required("key-id", string).map(Update::RemoveEncryptionKey),
+            "remove-encryption-key" => members.required("key-id", Reader::text).map(Update::RemoveEncryptionKey),
             _ => return None,
         })
     }
@@ -157,22 +157,13 @@ impl Update {
 
 /// The fields of the ref stand beside `action` and `ref-name`.
 fn read_set_ref(members: &mut Members<'_>) -> Result<Update> {
-    let name = members.required("ref-name", string)?;
+    let name = members.required("ref-name", Reader::text)?;
     let reference = SnapshotRef::from_members(std::mem::take(members))?;
     Ok(Update::SetSnapshotRef(name, reference))
 }
 
-fn string(reader: &mut Reader<'_>, key: &str) -> Result<String> {
-    Ok(reader.string(key)?.into_owned())
-}
-
-fn uuid(reader: &mut Reader<'_>, key: &str) -> Result<Uuid> {
-    let text = reader.string(key)?;
-    text.parse().map_err(|_| Error::Invalid(format!("{key} is not a UUID: {text}")))
-}
-
 /// A field under its name, or else under the one older clients use.
-fn renamed<'a, T>(
+pub(super) fn renamed<'a, T>(
     members: &mut Members<'a>,
     [name, old]: [&str; 2],
     read: impl Fn(&mut Reader<'a>, &str) -> Result<T>,

@@ -7,13 +7,14 @@
 //! day, it is parked: kept in the database with its last error, logged, and counted by `tidewater_jobs_failed`. Each
 //! start of a server gives parked jobs one attempt more.
 
+pub mod dropped_views;
 pub mod purge;
 pub mod reap;
 mod reports;
 
 use crate::{
     app::{App, now_ms},
-    catalog,
+    catalog::{self, views::DroppedView},
     db::{self, jobs::LeasedJob},
     telemetry::metrics,
 };
@@ -166,6 +167,10 @@ async fn run(app: &App, job: &LeasedJob) -> Result<(), Error> {
         catalog::purge::KIND => {
             let order = catalog::purge::Order::parse(&job.payload).map_err(|error| Error::Order(error.to_string()))?;
             purge::run(app, &order).await
+        }
+        DroppedView::JOB => {
+            let order = DroppedView::parse(&job.payload).map_err(|error| Error::Order(error.to_string()))?;
+            dropped_views::run(app, &order).await
         }
         kind => Err(Error::UnknownKind(kind.to_owned())),
     }

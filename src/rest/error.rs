@@ -27,6 +27,8 @@ pub enum Error {
     BodyTooLarge { bytes_max: usize },
     #[error("the request's body did not arrive in time")]
     BodyTooSlow,
+    #[error("the request's body is encoded, which is not supported: {0}")]
+    BodyEncoded(String),
     #[error("the request's body broke off")]
     BodyBroken,
 }
@@ -82,6 +84,7 @@ impl Error {
             Error::WrongMethod { .. } => (StatusCode::METHOD_NOT_ALLOWED, "UnsupportedOperationException"),
             Error::BodyTooLarge { .. } => (StatusCode::PAYLOAD_TOO_LARGE, "BadRequestException"),
             Error::BodyTooSlow => (StatusCode::REQUEST_TIMEOUT, "BadRequestException"),
+            Error::BodyEncoded(_) => (StatusCode::UNSUPPORTED_MEDIA_TYPE, "BadRequestException"),
             Error::BodyBroken => (StatusCode::BAD_REQUEST, "BadRequestException"),
         }
     }
@@ -110,6 +113,7 @@ pub fn catalog_status(error: &catalog::Error) -> (StatusCode, &'static str) {
         Error::Forbidden(_) => (StatusCode::FORBIDDEN, "ForbiddenException"),
         Error::NoSuchWarehouse(_) => (StatusCode::NOT_FOUND, "NoSuchWarehouseException"),
         Error::NoSuchNamespace(_) => (StatusCode::NOT_FOUND, "NoSuchNamespaceException"),
+        Error::NoSuchView(_) => (StatusCode::NOT_FOUND, "NoSuchViewException"),
         Error::NoSuchTable(_) => (StatusCode::NOT_FOUND, "NoSuchTableException"),
         Error::NoSuchFunction(_) => (StatusCode::NOT_FOUND, "NoSuchFunctionException"),
         Error::MetadataMissing(_) => (StatusCode::NOT_FOUND, "NotFoundException"),

@@ -21,6 +21,7 @@ mod signing;
 mod tables;
 mod tokens;
 mod transactions;
+mod views;
 
 pub use error::catalog_status;
 pub use openapi::openapi;
@@ -127,7 +128,10 @@ async fn serve_named(
         Named::ListTables(namespace) => tables::list_tables(app, caller, warehouse, namespace, query).await,
         Named::LoadTable(ident) => tables::load_table(app, caller, warehouse, ident, headers, query).await,
         Named::TableExists(ident) => tables::table_exists(app, caller, warehouse, ident).await,
-        Named::LoadCredentials(ident) => credentials::load_credentials(app, caller, warehouse, ident).await,
+        Named::LoadCredentials(ident) => credentials::load_credentials(app, caller, warehouse, ident, query).await,
+        Named::ListViews(namespace) => views::list_views(app, caller, warehouse, namespace, query).await,
+        Named::LoadView(ident) => views::load_view(app, caller, warehouse, ident, query).await,
+        Named::ViewExists(ident) => views::view_exists(app, caller, warehouse, ident).await,
         Named::SignRequest(ident) => {
             let body = body::read(headers, body, app.settings.body_bytes_max).await?;
             signing::sign_request(app, caller, warehouse, ident, query, &body).await
@@ -152,6 +156,11 @@ async fn serve_named(
         | Named::RegisterTable(_)
         | Named::UnregisterTable(_)
         | Named::RenameTable
+        | Named::CreateView(_)
+        | Named::ReplaceView(_)
+        | Named::DropView(_)
+        | Named::RenameView
+        | Named::RegisterView(_)
         | Named::CommitTransaction => {
             let body = body::read(headers, body, app.settings.body_bytes_max).await?;
             idempotency::once(app, caller, warehouse, named, parts, body).await
@@ -187,12 +196,20 @@ async fn change(
         Named::UnregisterTable(ident) => register::unregister_table(app, caller, warehouse, ident, key).await,
         Named::RenameTable => tables::rename_table(app, caller, warehouse, &body, key).await,
         Named::CommitTransaction => transactions::commit_transaction(app, caller, warehouse, body, key).await,
+        Named::CreateView(namespace) => views::create_view(app, caller, warehouse, namespace, body, key).await,
+        Named::ReplaceView(ident) => views::replace_view(app, caller, warehouse, ident, body, key).await,
+        Named::DropView(ident) => views::drop_view(app, caller, warehouse, ident, key).await,
+        Named::RenameView => views::rename_view(app, caller, warehouse, &body, key).await,
+        Named::RegisterView(namespace) => views::register_view(app, caller, warehouse, namespace, &body, key).await,
         Named::ListNamespaces
         | Named::LoadNamespaceMetadata(_)
         | Named::NamespaceExists(_)
         | Named::ListTables(_)
         | Named::LoadTable(_)
         | Named::TableExists(_)
+        | Named::ListViews(_)
+        | Named::LoadView(_)
+        | Named::ViewExists(_)
         | Named::LoadCredentials(_)
         | Named::SignRequest(_)
         | Named::SignS3Request

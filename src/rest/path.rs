@@ -98,6 +98,40 @@ pub fn parameter(query: &str, name: &str) -> Result<Option<String>> {
     raw_parameter(query, name).map(decode).transpose()
 }
 
+/// The views through which something is asked for, outermost first (`referenced-by` of the REST specification): commas
+/// between them, and in each the last separator before the view's name. Clients that encode each view and then the
+/// parameter as a whole are understood too.
+///
+/// # Errors
+/// `Error::Invalid` when it does not name views.
+pub fn referenced_by(query: &str) -> Result<Vec<TableIdent>> {
+    let raw = raw_parameter(query, "referenced-by").unwrap_or_default();
+    if raw.is_empty() {
+        return Ok(Vec::new());
+    }
+    let once = decode(raw)?;
+    let is_twice_encoded = once.to_ascii_uppercase().contains(SEPARATOR);
+    let chain = if is_twice_encoded { &once } else { raw };
+    chain.split(',').map(referencing_view).collect()
+}
+
+fn referencing_view(raw: &str) -> Result<TableIdent> {
+    let mut rest = raw;
+    let mut namespace_bytes = None;
+    while let Some((_, after)) = split_level(rest) {
+        rest = after;
+        namespace_bytes = Some(raw.len() - after.len());
+    }
+    let levels = namespace_bytes.and_then(|end| raw.get(..end)).map(without_last_separator);
+    let levels =
+        levels.ok_or_else(|| Error::Invalid(format!("referenced-by holds a view without namespace: {raw}")))?;
+    table(levels, rest)
+}
+
+fn without_last_separator(raw: &str) -> &str {
+    raw.strip_suffix('\u{1f}').unwrap_or_else(|| raw.get(..raw.len() - SEPARATOR.len()).unwrap_or_default())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -146,6 +180,28 @@ mod tests {
         assert_eq!(encode_prefix("team a/prod"), "team%20a%2Fprod");
         assert_eq!(encode_prefix("namespaces"), "%6E%61%6D%65%73%70%61%63%65%73");
         assert_eq!(decode(&encode_prefix("namespaces")).unwrap(), "namespaces");
+    }
+
+    #[test]
+    fn referencing_views_are_taken_apart_at_commas_and_last_separators() {
+        let names = |query: &str| -> Option<Vec<Vec<String>>> {
+            let views = referenced_by(query).ok()?;
+            let name = |view: TableIdent| [view.namespace.levels(), &[view.name]].concat();
+            Some(views.into_iter().map(name).collect())
+        };
+        let expect = |query: &str, expected: &[&[&str]]| {
+            let expected = expected.iter().map(|names| names.iter().map(|&name| name.to_owned()).collect()).collect();
+            assert_eq!(names(query), Some(expected), "{query}");
+        };
+        expect("", &[]);
+        expect("referenced-by=", &[]);
+        expect("x=1&referenced-by=n%1Fv", &[&["n", "v"]]);
+        expect("referenced-by=a%1Fb%1fv,c.d%1Fw%2Cx+y", &[&["a", "b", "v"], &["c.d", "w,x y"]]);
+        expect("referenced-by=a\u{1f}v,b\u{1f}w", &[&["a", "v"], &["b", "w"]]);
+        expect("referenced-by=a%251Fv%252Cw%2Cb%251fx", &[&["a", "v,w"], &["b", "x"]]);
+        for query in ["v", "n%1F", "%1Fv", "n%1Fv,", ",n%1Fv", "n%1Fv,,n%1Fw", "n%1F%1Fv", "n%1F%FF", "n.v"] {
+            assert_eq!(names(&format!("referenced-by={query}")), None, "{query}");
+        }
     }
 
     #[test]

@@ -43,6 +43,14 @@ pub enum Named {
     ListFunctions(Namespace),
     LoadFunction(TableIdent),
     RenameTable,
+    ListViews(Namespace),
+    CreateView(Namespace),
+    LoadView(TableIdent),
+    ReplaceView(TableIdent),
+    DropView(TableIdent),
+    ViewExists(TableIdent),
+    RenameView,
+    RegisterView(Namespace),
     CommitTransaction,
 }
 
@@ -80,7 +88,7 @@ pub enum Unrouted {
 struct Names<'a> {
     prefix: Option<&'a str>,
     namespace: &'a str,
-    /// Of a table or function.
+    /// Of a table, view or function.
     table: &'a str,
 }
 
@@ -96,6 +104,7 @@ impl Names<'_> {
 const PREFIX: &str = "{prefix}";
 const NAMESPACE: &str = "{namespace}";
 const TABLE: &str = "{table}";
+const VIEW: &str = "{view}";
 const FUNCTION: &str = "{function}";
 
 const NAMESPACES_PATH: &str = "/v1/{prefix}/namespaces";
@@ -104,6 +113,9 @@ const PROPERTIES_PATH: &str = "/v1/{prefix}/namespaces/{namespace}/properties";
 const TABLES_PATH: &str = "/v1/{prefix}/namespaces/{namespace}/tables";
 const TABLE_PATH: &str = "/v1/{prefix}/namespaces/{namespace}/tables/{table}";
 const CREDENTIALS_PATH: &str = "/v1/{prefix}/namespaces/{namespace}/tables/{table}/credentials";
+const VIEWS_PATH: &str = "/v1/{prefix}/namespaces/{namespace}/views";
+const VIEW_PATH: &str = "/v1/{prefix}/namespaces/{namespace}/views/{view}";
+const REGISTER_VIEW_PATH: &str = "/v1/{prefix}/namespaces/{namespace}/register-view";
 const SIGN_PATH: &str = "/v1/{prefix}/namespaces/{namespace}/tables/{table}/sign";
 const REGISTER_PATH: &str = "/v1/{prefix}/namespaces/{namespace}/register";
 const UNREGISTER_PATH: &str = "/v1/{prefix}/namespaces/{namespace}/tables/{table}/unregister";
@@ -181,6 +193,30 @@ pub static ENDPOINTS: &[Endpoint] = &[
     endpoint("commitTransaction", Method::POST, "/v1/{prefix}/transactions/commit", "Commit to several tables", |_| {
         Ok(Operation::On(Named::CommitTransaction))
     }),
+    endpoint("listViews", Method::GET, VIEWS_PATH, "List the views of a namespace", |names| {
+        Ok(Operation::On(Named::ListViews(names.namespace()?)))
+    }),
+    endpoint("createView", Method::POST, VIEWS_PATH, "Create a view", |names| {
+        Ok(Operation::On(Named::CreateView(names.namespace()?)))
+    }),
+    endpoint("loadView", Method::GET, VIEW_PATH, "Load a view", |names| {
+        Ok(Operation::On(Named::LoadView(names.table()?)))
+    }),
+    endpoint("replaceView", Method::POST, VIEW_PATH, "Commit to a view", |names| {
+        Ok(Operation::On(Named::ReplaceView(names.table()?)))
+    }),
+    endpoint("dropView", Method::DELETE, VIEW_PATH, "Drop a view", |names| {
+        Ok(Operation::On(Named::DropView(names.table()?)))
+    }),
+    endpoint("viewExists", Method::HEAD, VIEW_PATH, "Whether a view exists", |names| {
+        Ok(Operation::On(Named::ViewExists(names.table()?)))
+    }),
+    endpoint("renameView", Method::POST, "/v1/{prefix}/views/rename", "Rename a view", |_| {
+        Ok(Operation::On(Named::RenameView))
+    }),
+    endpoint("registerView", Method::POST, REGISTER_VIEW_PATH, "Register a view by its metadata file", |names| {
+        Ok(Operation::On(Named::RegisterView(names.namespace()?)))
+    }),
 ];
 
 const fn endpoint(
@@ -229,7 +265,7 @@ fn matches<'a>(template: &str, raw_path: &'a str) -> Option<Names<'a>> {
         match part {
             PREFIX => names.prefix = Some(segment),
             NAMESPACE => names.namespace = segment,
-            TABLE | FUNCTION => names.table = segment,
+            TABLE | VIEW | FUNCTION => names.table = segment,
             literal if literal == segment => {}
             _ => return None,
         }
@@ -286,9 +322,10 @@ mod tests {
     fn what_is_not_served_is_said() {
         check("GET /v1/", expect!["no route"]);
         check("GET /v1", expect!["no route"]);
-        check("GET /v1/w/namespaces/n/views", expect!["no route"]);
         check("GET /v1/w/namespaces/n/tables/t/", expect!["no route"]);
         check("GET /v1/w/namespaces/n/tables/t/u", expect!["no route"]);
+        check("GET /v1/w/namespaces/n/views/v/credentials", expect!["no route"]);
+        check("PUT /v1/w/namespaces/n/views/v", expect!["allowed: [GET, POST, DELETE, HEAD]"]);
         check("PUT /v1/config", expect!["allowed: [GET]"]);
         check("PATCH /v1/w/namespaces/n/tables/t", expect!["allowed: [GET, POST, DELETE, HEAD]"]);
     }

@@ -216,7 +216,7 @@ impl Builder {
 }
 
 /// An id as the request means it.
-fn resolve(id: i32, last_added: Option<i32>, what: &str) -> Result<i32> {
+pub(in crate::iceberg) fn resolve(id: i32, last_added: Option<i32>, what: &str) -> Result<i32> {
     if id != LAST_ADDED {
         return Ok(id);
     }

@@ -6,6 +6,8 @@
 mod layout;
 mod snapshots;
 
+pub(super) use layout::resolve;
+
 use super::{
     Error, Result, ensure,
     json::Extras,
@@ -311,7 +313,7 @@ enum Statistics {
 }
 
 /// The id of an equal item already there, or else the next free one, counted from `first`.
-fn reused_or_next<'a, T: 'a>(
+pub(super) fn reused_or_next<'a, T: 'a>(
     items: impl Iterator<Item = &'a T>,
     first: i32,
     id: impl Fn(&T) -> i32,
@@ -327,7 +329,7 @@ fn reused_or_next<'a, T: 'a>(
     Ok(NewId::Next(next))
 }
 
-enum NewId {
+pub(super) enum NewId {
     Known(i32),
     Next(i32),
 }

@@ -151,6 +151,16 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// As [`Reader::string`], owned.
+    pub fn text(&mut self, key: &str) -> Result<String> {
+        Ok(self.string(key)?.into_owned())
+    }
+
+    pub fn uuid(&mut self, key: &str) -> Result<uuid::Uuid> {
+        let text = self.string(key)?;
+        text.parse().map_err(|_| Error::Invalid(format!("{key} is not a UUID: {text}")))
+    }
+
     pub fn boolean(&mut self, key: &str) -> Result<bool> {
         match self.peek() {
             Some(b't') => self.word("true").map(|()| true),

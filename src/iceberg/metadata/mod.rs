@@ -6,7 +6,7 @@
 mod parse;
 mod write;
 
-pub(super) use parse::CLOCK_SKEW_MS;
+pub(super) use parse::{CLOCK_SKEW_MS, check_unique};
 
 use super::{
     Result,
@@ -89,7 +89,7 @@ impl TableMetadata {
 
     /// How this table's metadata files are compressed.
     pub fn metadata_codec(&self) -> MetadataCodec {
-        MetadataCodec::of(&self.properties)
+        MetadataCodec::of(&self.properties).unwrap_or(MetadataCodec::None)
     }
 
     /// Whether data files are this table's alone, and go with it (`gc.enabled`; what is not true counts as false).

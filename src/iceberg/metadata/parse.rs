@@ -86,7 +86,7 @@ impl TableMetadata {
     }
 }
 
-fn check_unique<T>(kind: &str, ids: impl Iterator<Item = T>) -> Result<HashSet<T>>
+pub(in crate::iceberg) fn check_unique<T>(kind: &str, ids: impl Iterator<Item = T>) -> Result<HashSet<T>>
 where
     T: Hash + Eq + std::fmt::Display + Copy,
 {
@@ -142,7 +142,7 @@ impl<'a> File<'a> {
             .ok()
             .filter(|version| (1..=FORMAT_VERSION_MAX).contains(version))
             .ok_or_else(|| Error::Invalid(format!("unsupported format version: v{format_version}")))?;
-        let uuid = members.optional("table-uuid", read_uuid)?;
+        let uuid = members.optional("table-uuid", Reader::uuid)?;
         ensure(uuid.is_some() || format_version == 1, || "missing field: table-uuid".to_owned())?;
         let location = members.required("location", |reader, key| location::stripped(&reader.string(key)?))?;
         let last_sequence_number = match format_version {
@@ -191,11 +191,6 @@ impl<'a> File<'a> {
 fn rest(mut members: Members<'_>) -> Extras {
     members.remove(&["schema", "partition-spec", "last-sequence-number", "next-row-id"]);
     members.extras()
-}
-
-fn read_uuid(reader: &mut Reader<'_>, key: &str) -> Result<uuid::Uuid> {
-    let text = reader.string(key)?;
-    text.parse().map_err(|_| Error::Invalid(format!("{key} is not a UUID: {text}")))
 }
 
 fn read_list<'a, T>(

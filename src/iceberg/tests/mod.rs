@@ -10,6 +10,7 @@ mod requirements;
 mod scale;
 mod schemas;
 mod snapshots;
+mod views;
 
 use super::{Error, Result, commit::Commit, create::CreateTable, metadata::TableMetadata};
 use expect_test::Expect;

@@ -12,6 +12,7 @@ mod register;
 mod tables;
 mod tokens;
 mod transactions;
+mod views;
 
 use super::*;
 use crate::app::Parts;
