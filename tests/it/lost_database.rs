@@ -1,10 +1,11 @@
 //! The database goes away under a running server, and comes back.
 
 use crate::{
-    catalog::Catalog,
+    catalog::{Answer, Catalog},
     database::{Database, PostgresDatabase},
     s3::{BUCKET, S3},
     server::{Server, Setup, until},
+    transactions::{change, transaction},
 };
 use serde_json::json;
 use std::{
@@ -49,24 +50,46 @@ async fn without_its_database_the_server_says_so_and_recovers_by_itself() {
 /// Commits run while connections die under them: each is whole or absent, and an answer that says so is right.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_commit_cut_off_from_its_database_is_whole_or_absent() {
+    cut_off_under_load(&["t"], |catalog, value| async move { catalog.set_property("ns", "t", "count", &value).await })
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_transaction_cut_off_from_its_database_is_whole_or_absent() {
+    const TABLES: [&str; 3] = ["t", "u", "v"];
+    cut_off_under_load(&TABLES, |catalog, value| async move {
+        let updates = json!([{"action": "set-properties", "updates": {"count": value}}]);
+        let changes = TABLES.map(|table| change(table, json!([]), updates.clone()));
+        catalog.post("/v1/transactions/commit", &transaction(changes)).await
+    })
+    .await;
+}
+
+/// `commit` sets the property `count` of all `tables`.
+async fn cut_off_under_load<F: Future<Output = Answer> + Send>(
+    tables: &[&str],
+    commit: impl Fn(Catalog, String) -> F + Clone + Send + 'static,
+) {
     let server = Server::start(Database::Postgres).await;
     let catalog = Catalog::login(&server).await;
     catalog.create_namespace("ns").await;
-    catalog.create_table("ns", "t").await;
+    for table in tables {
+        catalog.create_table("ns", table).await;
+    }
     for round in 0..5 {
         let writer = tokio::spawn({
-            let catalog = catalog.clone();
+            let (catalog, commit) = (catalog.clone(), commit.clone());
             async move {
                 let (mut acknowledged, mut last) = (None, 200);
                 for count in 0..u64::MAX {
-                    let answer = catalog.set_property("ns", "t", "count", &format!("{round}-{count}")).await;
+                    let answer = commit(catalog.clone(), format!("{round}-{count}")).await;
                     last = answer.status;
                     match last {
-                        200 => acknowledged = Some(count),
+                        200 | 204 => acknowledged = Some(count),
                         500 => drop(answer.error(500, "CommitStateUnknownException")),
                         _ => drop(answer.error(503, "ServiceUnavailableException")),
                     }
-                    if last != 200 {
+                    if last >= 500 {
                         break;
                     }
                 }
@@ -78,12 +101,17 @@ async fn a_commit_cut_off_from_its_database_is_whole_or_absent() {
         server.postgres().bring_back().await;
         until(async || catalog.get("/health/ready").await.status == 200).await;
 
-        let loaded = catalog.load_table("ns", "t").await.ok();
-        let found = loaded["metadata"]["properties"]["count"].as_str().and_then(|text| text.split_once('-'));
-        let found = found.filter(|(of, _)| *of == format!("{round}")).map(|(_, count)| count.parse::<u64>().unwrap());
         let next = acknowledged.map_or(0, |count| count + 1);
         let allowed = if last == 500 { vec![acknowledged, Some(next)] } else { vec![acknowledged] };
-        assert!(allowed.contains(&found), "{found:?} found, {acknowledged:?} acknowledged, then a {last}");
+        let mut counts = Vec::new();
+        for table in tables {
+            let loaded = catalog.load_table("ns", table).await.ok();
+            let count = loaded["metadata"]["properties"]["count"].as_str().and_then(|text| text.split_once('-'));
+            let count = count.filter(|(of, _)| *of == format!("{round}"));
+            counts.push(count.map(|(_, count)| count.parse::<u64>().expect("a number")));
+        }
+        assert!(allowed.contains(&counts[0]), "{counts:?} found, {acknowledged:?} acknowledged, then a {last}");
+        assert!(counts.iter().all(|count| *count == counts[0]), "{counts:?}: half done");
     }
 }
 

@@ -269,12 +269,12 @@ async fn a_client_that_hangs_up_does_not_stop_it(db: Db) {
     assert_eq!((property(&server, "a", "k").await, property(&server, "b", "l").await), (json!("1"), json!("2")));
 }
 
-async fn crossing_transactions_and_commits_all_land(db: Db) {
-    let server = Arc::new(server(db, &["a", "b", "c"]).await);
-    let pairs = [["a", "b"], ["b", "a"], ["b", "c"], ["c", "a"]];
-    let tasks = (0..16).map(|at| {
-        let server = Arc::clone(&server);
-        let [one, two] = pairs[at % pairs.len()];
+const PAIRS: [[&str; 2]; 4] = [["a", "b"], ["b", "a"], ["b", "c"], ["c", "a"]];
+
+/// Each task changes a pair of tables together and then one of them alone, at its server.
+async fn race(servers: Vec<Arc<Server>>) {
+    let tasks = servers.into_iter().enumerate().map(|(at, server)| {
+        let [one, two] = PAIRS[at % PAIRS.len()];
         let key = format!("k{at}");
         tokio::spawn(async move {
             server.post(COMMIT, transaction(&[set(one, &key, "v"), set(two, &key, "v")])).await.expect(204);
@@ -287,16 +287,34 @@ async fn crossing_transactions_and_commits_all_land(db: Db) {
     for task in join_all(tasks.collect::<Vec<_>>()).await {
         task.unwrap();
     }
+}
+
+/// What `tasks` of them left in the tables, and nothing else.
+async fn check_race(server: &Server, tasks: usize) {
     let mut versions = 0;
     for name in ["a", "b", "c"] {
-        let loaded = table(&server, name).await;
+        let loaded = table(server, name).await;
         versions += loaded["metadata"]["metadata-log"].as_array().unwrap().len() + 1;
-        for (at, _) in (0..16).zip(pairs.iter().cycle()).filter(|(_, pair)| pair.contains(&name)) {
+        for (at, _) in (0..tasks).zip(PAIRS.iter().cycle()).filter(|(_, pair)| pair.contains(&name)) {
             assert_eq!(loaded["metadata"]["properties"][format!("k{at}")], "v", "{name} {at}");
         }
     }
-    assert_eq!(versions, 3 + 16 * 2 + 16);
+    assert_eq!(versions, 3 + tasks * 2 + tasks);
     assert_eq!(server.keys("wh/").await.len(), versions, "every file is a version");
+}
+
+async fn crossing_transactions_and_commits_all_land(db: Db) {
+    let server = Arc::new(server(db, &["a", "b", "c"]).await);
+    race(vec![Arc::clone(&server); 16]).await;
+    check_race(&server, 16).await;
+}
+
+/// Nobody takes turns between replicas: the database alone decides.
+async fn crossing_transactions_of_replicas_all_land(db: Db) {
+    let server = server(db, &["a", "b", "c"]).await;
+    let replicas = join_all((0..8).map(|_| Server::replica_of(&server))).await;
+    race(replicas.into_iter().map(Arc::new).collect()).await;
+    check_race(&server, 8).await;
 }
 
 on_both! {
@@ -310,4 +328,5 @@ on_both! {
     a_requirement_that_no_longer_holds_undoes_all,
     a_client_that_hangs_up_does_not_stop_it,
     crossing_transactions_and_commits_all_land,
+    crossing_transactions_of_replicas_all_land,
 }
