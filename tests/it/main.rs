@@ -29,3 +29,4 @@ mod signing;
 mod telemetry;
 mod tokens;
 mod transactions;
+mod views;
