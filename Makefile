@@ -15,7 +15,7 @@ run:    ## build the release and start it on ./data (catalog :8181, S3 :9000)
 	@$(TOOLS) && need_cc && cargo build --release --locked
 	@exec $(TARGET)/release/tidewater serve --data ./data $(ARGS)
 
-test:   ## everything: unit tests, the real server on SQLite and Postgres, Spark, PyIceberg, Trino, Flink, DuckDB
+test:   ## everything: unit tests, the real server on SQLite and Postgres, Spark, PyIceberg, Trino, Flink, DuckDB, Iceberg's own kit
 	@tests/run $(ARGS)
 
 bench:  ## measure the release beside its floors; prints JSON

@@ -223,4 +223,14 @@ mod tests {
         assert!(decode(gzipped.slice(..gzipped.len() / 2)).is_err());
         assert_eq!(encode("x.metadata.json", json.clone()).unwrap(), json);
     }
+
+    #[test]
+    fn a_compressed_file_of_another_writer_is_the_plain_one() {
+        let gzipped = include_bytes!("../../tests/data/compressed/table-v2-minimal.gz.metadata.json");
+        let plain = include_bytes!("../../tests/data/metadata/table-v2-minimal.json");
+        assert!(gzipped.starts_with(GZIP_MAGIC));
+        for name in ["x.gz.metadata.json", "x.metadata.json.gz", "x.metadata.json"] {
+            assert_eq!(decode(Bytes::from_static(gzipped)).unwrap(), &plain[..], "{name}");
+        }
+    }
 }

@@ -1,12 +1,12 @@
 //! Bodies of requests: bounded in size and time, and leniently JSON.
 //!
-//! The content type is not looked at: clients differ, and what does not parse is refused anyway. `serde_json` bounds the
-//! depth of nesting at 128.
+//! The content type is not looked at: clients differ, and what does not parse is refused anyway. A compressed body is
+//! refused rather than misread. `serde_json` bounds the depth of nesting at 128.
 
 use super::error::{Error, Result};
 use axum::body::Body;
 use bytes::{Bytes, BytesMut};
-use http::{HeaderMap, header};
+use http::{HeaderMap, HeaderValue, header};
 use http_body_util::BodyExt;
 use serde::de::DeserializeOwned;
 use std::time::Duration;
@@ -21,12 +21,15 @@ const RESERVED_BYTES_MAX: usize = 1 << 20;
 /// Reads a whole body of at most `bytes_max` bytes.
 ///
 /// # Errors
-/// `Error::BodyTooLarge` as soon as it is known, `Error::BodyTooSlow`, `Error::BodyBroken`.
+/// `Error::BodyEncoded`, `Error::BodyTooLarge` as soon as it is known, `Error::BodyTooSlow`, `Error::BodyBroken`.
 pub async fn read(headers: &HeaderMap, body: Body, bytes_max: usize) -> Result<Bytes> {
     read_within(TIME_MAX, headers, body, bytes_max).await
 }
 
 async fn read_within(time_max: Duration, headers: &HeaderMap, mut body: Body, bytes_max: usize) -> Result<Bytes> {
+    if let Some(encoding) = headers.get_all(header::CONTENT_ENCODING).iter().find(|value| !is_identity(value)) {
+        return Err(Error::BodyEncoded(String::from_utf8_lossy(encoding.as_bytes()).into_owned()));
+    }
     let declared = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
     if declared.is_some_and(|length| length > bytes_max) {
         return Err(Error::BodyTooLarge { bytes_max });
@@ -43,6 +46,11 @@ async fn read_within(time_max: Duration, headers: &HeaderMap, mut body: Body, by
         }
         bytes.extend_from_slice(&data);
     }
+}
+
+/// Whether a content encoding leaves the body as it is.
+fn is_identity(encoding: &HeaderValue) -> bool {
+    encoding.is_empty() || encoding.as_bytes().eq_ignore_ascii_case(b"identity")
 }
 
 /// # Errors

@@ -6,10 +6,11 @@ use axum::response::Response;
 use http::StatusCode;
 use serde::Serialize;
 use std::collections::BTreeMap;
+use utoipa::ToSchema;
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
-struct CatalogConfig<'a> {
+pub struct CatalogConfig<'a> {
     defaults: BTreeMap<&'static str, String>,
     overrides: BTreeMap<&'static str, String>,
     endpoints: &'a [String],

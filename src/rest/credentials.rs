@@ -19,6 +19,7 @@ use serde::{
     ser::{SerializeMap, SerializeSeq},
 };
 use std::collections::BTreeMap;
+use utoipa::ToSchema;
 
 /// How a client reaches the storage (`client.*` and `s3.*` of the specification's load result).
 const REFRESH: &str = "client.refresh-credentials-endpoint";
@@ -163,7 +164,7 @@ fn table_path(warehouse: &Warehouse, ident: &TableIdent) -> String {
 }
 
 /// `RemoteSigningConfig` of the specification.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 pub struct RemoteSigningConfig<'a> {
     properties: BTreeMap<&'static str, &'a str>,
 }

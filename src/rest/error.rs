@@ -27,6 +27,8 @@ pub enum Error {
     BodyTooLarge { bytes_max: usize },
     #[error("the request's body did not arrive in time")]
     BodyTooSlow,
+    #[error("the request's body is encoded, which is not supported: {0}")]
+    BodyEncoded(String),
     #[error("the request's body broke off")]
     BodyBroken,
 }
@@ -82,6 +84,7 @@ impl Error {
             Error::WrongMethod { .. } => (StatusCode::METHOD_NOT_ALLOWED, "UnsupportedOperationException"),
             Error::BodyTooLarge { .. } => (StatusCode::PAYLOAD_TOO_LARGE, "BadRequestException"),
             Error::BodyTooSlow => (StatusCode::REQUEST_TIMEOUT, "BadRequestException"),
+            Error::BodyEncoded(_) => (StatusCode::UNSUPPORTED_MEDIA_TYPE, "BadRequestException"),
             Error::BodyBroken => (StatusCode::BAD_REQUEST, "BadRequestException"),
         }
     }

@@ -14,38 +14,39 @@ use crate::{
 use axum::response::Response;
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
-struct ListNamespacesResponse<'a> {
+pub struct ListNamespacesResponse<'a> {
     namespaces: Vec<Vec<&'a str>>,
     next_page_token: Option<String>,
 }
 
-#[derive(Deserialize)]
-struct CreateNamespaceRequest {
+#[derive(Deserialize, ToSchema)]
+pub struct CreateNamespaceRequest {
     namespace: Vec<String>,
     #[serde(default)]
     properties: Option<Properties>,
 }
 
 /// `properties` is never null: that would mean that the server has none.
-#[derive(Serialize)]
-struct NamespaceResponse<'a> {
+#[derive(Serialize, ToSchema)]
+pub struct NamespaceResponse<'a> {
     namespace: &'a [String],
     properties: &'a Properties,
 }
 
-#[derive(Deserialize)]
-struct UpdatePropertiesRequest {
+#[derive(Deserialize, ToSchema)]
+pub struct UpdatePropertiesRequest {
     #[serde(default)]
     removals: Option<Vec<String>>,
     #[serde(default)]
     updates: Option<Properties>,
 }
 
-#[derive(Serialize)]
-struct UpdatePropertiesResponse<'a> {
+#[derive(Serialize, ToSchema)]
+pub struct UpdatePropertiesResponse<'a> {
     updated: &'a [String],
     removed: &'a [String],
     missing: &'a [String],

@@ -1,6 +1,8 @@
 //! The OpenAPI document of what is served, made from the table of routes.
 //!
-//! Bodies are described coarsely: their schemas are the Iceberg REST specification's.
+//! A new route needs an arm in [`details`], and where it has bodies, their names in `schemas.rs`.
+
+mod schemas;
 
 use super::route::{ENDPOINTS, Endpoint};
 use http::Method;
@@ -9,13 +11,14 @@ use utoipa::openapi::{
     ResponseBuilder, Schema,
     path::{Operation, OperationBuilder, Parameter, ParameterBuilder, ParameterIn},
     request_body::{RequestBody, RequestBodyBuilder},
-    schema::Type,
+    schema::{KnownFormat, SchemaFormat, Type},
     security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme},
 };
 
 const BEARER: &str = "bearer";
 const ERROR: &str = "IcebergErrorResponse";
 const JSON: &str = "application/json";
+const TOKENS: &str = "getToken";
 
 /// A name, where it stands, and what it means.
 type Parameters = &'static [(&'static str, ParameterIn, &'static str)];
@@ -32,14 +35,21 @@ const REFERENCED_BY: (&str, ParameterIn, &str) = (
     ParameterIn::Query,
     "The views through which it is asked for, outermost first, with commas between them; checked for form only",
 );
+const KEY: (&str, ParameterIn, &str) =
+    ("Idempotency-Key", ParameterIn::Header, "A UUID: sent again with it, the request is answered as before");
+
+/// What any route may answer, and any that takes a body.
+const ANYWHERE: &[u16] = &[400, 401, 403, 404, 500, 503];
+const WITH_BODY: &[u16] = &[408, 413, 415];
+/// What changes something: conflicts, and requests that are not to be answered again.
+const CHANGES: &[u16] = &[409, 422];
 
 /// What the table of routes does not say.
 struct Details {
     tag: &'static str,
     parameters: Vec<(&'static str, ParameterIn, &'static str)>,
-    /// The content type of the body, where there is one.
-    body: Option<&'static str>,
     success: u16,
+    /// Besides those that every route may answer.
     errors: &'static [u16],
 }
 
@@ -54,6 +64,8 @@ pub fn openapi() -> OpenApi {
     let scheme = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
     components.add_security_scheme(BEARER, SecurityScheme::Http(scheme));
     components.schemas.insert(ERROR.to_owned(), error_schema());
+    let schemas = schemas::all().into_iter().map(|(name, schema)| (name.to_owned(), schema));
+    components.schemas.extend(schemas);
     document.components = Some(components);
     document
 }
@@ -73,56 +85,45 @@ fn operation(endpoint: &Endpoint) -> Operation {
         .operation_id(Some(endpoint.name))
         .summary(Some(endpoint.summary))
         .tag(details.tag)
-        .request_body(details.body.map(request_body))
-        .response(details.success.to_string(), success(details.success));
+        .request_body(schemas::request(endpoint.name).map(|schema| request_body(endpoint.name, schema)))
+        .response(details.success.to_string(), success(endpoint.name));
     for name in path_parameters(endpoint.template) {
         operation = operation.parameter(parameter(name, ParameterIn::Path, ""));
     }
     for (name, place, meaning) in details.parameters {
         operation = operation.parameter(parameter(name, place, meaning));
     }
-    if endpoint.name != "getToken" {
+    if endpoint.name != TOKENS {
         operation = operation.security(SecurityRequirement::new::<_, [&str; 0], &str>(BEARER, []));
     }
-    for status in details.errors {
-        operation = operation.response(status.to_string(), failure(*status));
+    let with_body = schemas::request(endpoint.name).map_or(&[][..], |_| WITH_BODY);
+    for status in ANYWHERE.iter().chain(with_body).chain(details.errors) {
+        operation = operation.response(status.to_string(), failure(endpoint.name, *status));
     }
     operation.build()
 }
 
 fn details(endpoint: &Endpoint) -> Details {
     let (tag, success, errors): (_, _, &[u16]) = match endpoint.name {
-        "getConfig" => ("Configuration", 200, &[400, 401, 403, 404, 503]),
-        "getToken" => ("OAuth2", 200, &[400, 401, 413, 503]),
-        "listNamespaces" | "loadNamespaceMetadata" => ("Namespaces", 200, &[400, 401, 403, 404, 503]),
-        "createNamespace" => ("Namespaces", 200, &[400, 401, 403, 404, 409, 413, 503]),
-        "namespaceExists" => ("Namespaces", 204, &[400, 401, 403, 404, 503]),
-        "dropNamespace" => ("Namespaces", 204, &[400, 401, 403, 404, 409, 503]),
-        "updateProperties" => ("Namespaces", 200, &[400, 401, 403, 404, 413, 422, 503]),
-        "listTables" | "loadTable" | "loadCredentials" => ("Tables", 200, &[400, 401, 403, 404, 503]),
-        "createTable" => ("Tables", 200, &[400, 401, 403, 404, 409, 413, 503]),
-        "updateTable" => ("Tables", 200, &[400, 401, 403, 404, 409, 413, 500, 503]),
-        "signRequest" | "signS3Request" => ("Tables", 200, &[400, 401, 403, 404, 413, 503]),
-        "commitTransaction" => ("Tables", 204, &[400, 401, 403, 404, 409, 413, 422, 500, 503]),
-        "tableExists" | "dropTable" => ("Tables", 204, &[400, 401, 403, 404, 503]),
-        "registerTable" => ("Tables", 200, &[400, 401, 403, 404, 409, 413, 500, 503]),
-        "unregisterTable" => ("Tables", 200, &[400, 401, 403, 404, 409, 500, 503]),
-        "reportMetrics" => ("Tables", 204, &[400, 401, 403, 404, 413, 503]),
-        "listFunctions" | "loadFunction" => ("Functions", 200, &[400, 401, 403, 404, 503]),
-        "renameTable" => ("Tables", 204, &[400, 401, 403, 404, 409, 413, 503]),
-        "listViews" | "loadView" => ("Views", 200, &[400, 401, 403, 404, 503]),
-        "createView" | "registerView" => ("Views", 200, &[400, 401, 403, 404, 409, 413, 500, 503]),
-        "replaceView" => ("Views", 200, &[400, 401, 403, 404, 409, 413, 500, 503]),
-        "viewExists" | "dropView" => ("Views", 204, &[400, 401, 403, 404, 503]),
-        "renameView" => ("Views", 204, &[400, 401, 403, 404, 409, 413, 503]),
+        "getConfig" => ("Configuration", 200, &[]),
+        TOKENS => ("OAuth2", 200, &[]),
+        "listNamespaces" | "loadNamespaceMetadata" => ("Namespaces", 200, &[]),
+        "createNamespace" | "updateProperties" => ("Namespaces", 200, CHANGES),
+        "namespaceExists" => ("Namespaces", 204, &[]),
+        "dropNamespace" => ("Namespaces", 204, CHANGES),
+        "loadTable" => ("Tables", 200, &[304]),
+        "listTables" | "loadCredentials" | "signRequest" | "signS3Request" => ("Tables", 200, &[]),
+        "createTable" | "updateTable" | "registerTable" | "unregisterTable" => ("Tables", 200, CHANGES),
+        "tableExists" | "reportMetrics" => ("Tables", 204, &[]),
+        "dropTable" | "renameTable" | "commitTransaction" => ("Tables", 204, CHANGES),
+        "listFunctions" | "loadFunction" => ("Functions", 200, &[]),
+        "listViews" | "loadView" => ("Views", 200, &[]),
+        "createView" | "replaceView" | "registerView" => ("Views", 200, CHANGES),
+        "viewExists" => ("Views", 204, &[]),
+        "dropView" | "renameView" => ("Views", 204, CHANGES),
         name => unreachable!("a test holds that {name} has details"),
     };
-    let body = match endpoint.name {
-        "getToken" => Some("application/x-www-form-urlencoded"),
-        "unregisterTable" => None,
-        _ => (endpoint.method == Method::POST).then_some(JSON),
-    };
-    let parameters = match endpoint.name {
+    let mut parameters = match endpoint.name {
         "getConfig" => vec![("warehouse", ParameterIn::Query, "Name or location; absent: the default warehouse")],
         "listNamespaces" => {
             let parent = ("parent", ParameterIn::Query, "List below this namespace; absent: the top level");
@@ -140,7 +141,10 @@ fn details(endpoint: &Endpoint) -> Details {
         "dropTable" => vec![("purgeRequested", ParameterIn::Query, "true: delete the table's files too")],
         _ => Vec::new(),
     };
-    Details { tag, parameters, body, success, errors }
+    if errors == CHANGES {
+        parameters.push(KEY);
+    }
+    Details { tag, parameters, success, errors }
 }
 
 fn path_parameters(template: &str) -> impl Iterator<Item = &str> {
@@ -154,29 +158,43 @@ fn parameter(name: &str, place: ParameterIn, meaning: &str) -> Parameter {
         .parameter_in(place)
         .required(required)
         .description((!meaning.is_empty()).then_some(meaning))
-        .schema(Some(ObjectBuilder::new().schema_type(Type::String)))
+        .schema(Some(value(name)))
         .build()
 }
 
-fn request_body(content_type: &str) -> RequestBody {
-    let object = Content::new(Some(ObjectBuilder::new().schema_type(Type::Object)));
-    RequestBodyBuilder::new().content(content_type, object).required(Some(Required::True)).build()
-}
-
-fn success(status: u16) -> Response {
-    match status {
-        204 => Response::new("Done"),
-        _ => {
-            let object = Content::new(Some(ObjectBuilder::new().schema_type(Type::Object)));
-            ResponseBuilder::new().description("Done").content(JSON, object).build()
-        }
+/// What a parameter may be.
+fn value(name: &str) -> ObjectBuilder {
+    let text = ObjectBuilder::new().schema_type(Type::String);
+    match name {
+        "pageSize" => ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(1)),
+        "snapshots" => text.enum_values(Some(["all", "refs"])),
+        "purgeRequested" => ObjectBuilder::new().schema_type(Type::Boolean),
+        "Idempotency-Key" => text.format(Some(SchemaFormat::KnownFormat(KnownFormat::Uuid))),
+        "prefix" | "namespace" | "table" | "view" | "function" => text.min_length(Some(1)),
+        _ => text,
     }
 }
 
-fn failure(status: u16) -> Response {
+fn request_body(operation: &str, schema: &str) -> RequestBody {
+    let content_type = if operation == TOKENS { "application/x-www-form-urlencoded" } else { JSON };
+    RequestBodyBuilder::new().content(content_type, content(schema)).required(Some(Required::True)).build()
+}
+
+fn content(schema: &str) -> Content {
+    Content::new(Some(RefOr::<Schema>::Ref(Ref::from_schema_name(schema))))
+}
+
+fn success(operation: &str) -> Response {
+    match schemas::answer(operation) {
+        None => Response::new("Done"),
+        Some(schema) => ResponseBuilder::new().description("Done").content(JSON, content(schema)).build(),
+    }
+}
+
+fn failure(operation: &str, status: u16) -> Response {
     let reason = http::StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason());
-    let error = Content::new(Some(RefOr::<Schema>::Ref(Ref::from_schema_name(ERROR))));
-    ResponseBuilder::new().description(reason.unwrap_or_default()).content(JSON, error).build()
+    let schema = if operation == TOKENS { "OAuthError" } else { ERROR };
+    ResponseBuilder::new().description(reason.unwrap_or_default()).content(JSON, content(schema)).build()
 }
 
 fn error_schema() -> RefOr<Schema> {

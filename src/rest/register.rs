@@ -22,10 +22,11 @@ use axum::response::Response;
 use http::HeaderMap;
 use serde::Deserialize;
 use std::sync::Arc;
+use utoipa::ToSchema;
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
-struct RegisterTableRequest {
+pub struct RegisterTableRequest {
     name: String,
     metadata_location: String,
     #[serde(default)]

@@ -21,9 +21,10 @@ use axum::response::Response;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, sync::Arc};
+use utoipa::ToSchema;
 
-#[derive(Deserialize)]
-struct RemoteSignRequest {
+#[derive(Deserialize, ToSchema)]
+pub struct RemoteSignRequest {
     region: String,
     uri: String,
     method: String,
@@ -36,8 +37,8 @@ struct RemoteSignRequest {
     provider: Option<String>,
 }
 
-#[derive(Serialize)]
-struct RemoteSignResult<'a> {
+#[derive(Serialize, ToSchema)]
+pub struct RemoteSignResult<'a> {
     uri: &'a str,
     headers: BTreeMap<&'a str, [&'a str; 1]>,
 }

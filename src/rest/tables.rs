@@ -33,32 +33,33 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 /// Smaller metadata is not worth compressing. Bytes.
 const GZIP_BYTES_MIN: usize = 16 << 10;
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
-struct ListTablesResponse<'a> {
+pub struct ListTablesResponse<'a> {
     identifiers: Vec<Identifier<'a>>,
     next_page_token: Option<String>,
 }
 
-#[derive(Serialize)]
-struct Identifier<'a> {
+#[derive(Serialize, ToSchema)]
+pub struct Identifier<'a> {
     namespace: &'a [String],
     name: &'a str,
 }
 
-#[derive(Deserialize)]
-struct RenameTableRequest {
+#[derive(Deserialize, ToSchema)]
+pub struct RenameTableRequest {
     source: OwnedIdentifier,
     destination: OwnedIdentifier,
 }
 
-#[derive(Deserialize)]
-struct OwnedIdentifier {
+#[derive(Deserialize, ToSchema)]
+pub struct OwnedIdentifier {
     namespace: Vec<String>,
     name: String,
 }

@@ -16,6 +16,7 @@ use base64::{
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
+use utoipa::ToSchema;
 
 /// Where tokens are asked for. Anyone may post here and take long over it, so these requests take no place among those
 /// at work: only their small forms are waited for, and issuing takes next to nothing.
@@ -36,8 +37,8 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-#[derive(Serialize)]
-struct OAuthToken<'a> {
+#[derive(Serialize, ToSchema)]
+pub struct OAuthToken<'a> {
     access_token: &'a str,
     token_type: &'static str,
     expires_in: u64,
@@ -45,8 +46,8 @@ struct OAuthToken<'a> {
     scope: &'a str,
 }
 
-#[derive(Serialize)]
-struct OAuthError<'a> {
+#[derive(Serialize, ToSchema)]
+pub struct OAuthError<'a> {
     error: &'static str,
     error_description: &'a str,
 }

@@ -28,10 +28,11 @@ use axum::response::Response;
 use bytes::Bytes;
 use serde::Deserialize;
 use std::sync::Arc;
+use utoipa::ToSchema;
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
-struct RegisterViewRequest {
+pub struct RegisterViewRequest {
     name: String,
     metadata_location: String,
 }

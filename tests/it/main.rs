@@ -11,10 +11,13 @@ mod server;
 
 mod architecture;
 mod bad_input;
+mod behaviours;
+mod cases;
 mod connect;
 mod crash;
 mod full_disk;
 mod functions;
+mod ledger;
 mod lifecycle;
 mod limits;
 mod lost_database;

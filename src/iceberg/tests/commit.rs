@@ -306,9 +306,21 @@ fn properties_are_set_and_removed() {
 
 #[test]
 fn reserved_properties_are_dropped() {
+    let reserved = [
+        "format-version",
+        "uuid",
+        "snapshot-count",
+        "current-snapshot-id",
+        "current-snapshot-summary",
+        "current-snapshot-timestamp-ms",
+        "current-schema",
+        "default-partition-spec",
+        "default-sort-order",
+    ];
+    let reserved = reserved.map(|name| format!(r#""{name}":"3""#)).join(",");
     check(
         &table(2),
-        r#"{"action":"set-properties","updates":{"format-version":"3","uuid":"x"}}"#,
+        &format!(r#"{{"action":"set-properties","updates":{{{reserved}}}}}"#),
         expect![[r#"
         no change
     "#]],

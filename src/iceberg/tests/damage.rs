@@ -54,9 +54,12 @@ fn rules_between_members_are_checked() {
         ("default-spec-id", "7"),
         ("default-sort-order-id", "7"),
         ("schemas", "[]"),
+        ("schemas", r#"[{"schema-id":1,"fields":[]},{"schema-id":1,"fields":[]}]"#),
         ("schemas", "{}"),
         ("partition-specs", "[]"),
+        ("partition-specs", r#"[{"spec-id":0,"fields":[]},{"spec-id":0,"fields":[]}]"#),
         ("sort-orders", "[]"),
+        ("sort-orders", r#"[{"order-id":3,"fields":[]},{"order-id":3,"fields":[]}]"#),
         (
             "sort-orders",
             r#"[{"order-id":0,"fields":[{"transform":"identity","source-id":2,"direction":"asc","null-order":"nulls-first"}]}]"#,
@@ -121,12 +124,18 @@ fn rules_between_members_are_checked() {
             default sort order not found: 7
         schemas []
             current schema not found: 1
+        schemas [{"schema-id":1,"fields":[]},{"schema-id":1,"fields":[]}]
+            schema id occurs twice: 1
         schemas {}
             malformed JSON: expected an array, found an object
         partition-specs []
             default partition spec not found: 0
+        partition-specs [{"spec-id":0,"fields":[]},{"spec-id":0,"fields":[]}]
+            partition spec id occurs twice: 0
         sort-orders []
             default sort order not found: 3
+        sort-orders [{"order-id":3,"fields":[]},{"order-id":3,"fields":[]}]
+            sort order id occurs twice: 3
         sort-orders [{"order-id":0,"fields":[{"transform":"identity","source-id":2,"direction":"asc","null-order":"nulls-first"}]}]
             sort order id 0 is reserved for the unsorted order
         current-snapshot-id 1
@@ -166,6 +175,22 @@ fn rules_between_members_are_checked() {
         encryption-keys [{"key-id":"k","encrypted-key-metadata":"not base64"}]
             accepted
     "#]].assert_eq(&reasons);
+}
+
+#[test]
+fn v3_files_count_row_ids() {
+    let json: Value = serde_json::from_str(&file("table-v3-pyiceberg.json")).unwrap();
+    for (next_row_id, reason) in [
+        (None, "missing field: next-row-id"),
+        (Some(Value::Null), "missing field: next-row-id"),
+        (Some(Value::from("1")), "next-row-id must be a 64-bit integer"),
+    ] {
+        let mut json = json.clone();
+        json.as_object_mut().unwrap().remove("next-row-id");
+        json.as_object_mut().unwrap().extend(next_row_id.map(|value| ("next-row-id".to_owned(), value)));
+        let error = TableMetadata::parse(json.to_string().as_bytes()).unwrap_err();
+        assert_eq!(error.to_string(), reason);
+    }
 }
 
 #[test]

@@ -79,6 +79,13 @@ fn v2_files_change_only_where_containers_were_left_out() {
     "#]],
     );
     check_rewrite(
+        &file("table-v2-statistics.json"),
+        expect![[r#"
+        refs: {"main":{"snapshot-id":3055729675574597004,"type":"branch"}}
+        partition-statistics: []
+    "#]],
+    );
+    check_rewrite(
         &file("table-v2-two-statistics.json"),
         expect![[r#"
         refs: {"main":{"snapshot-id":3055729675574597004,"type":"branch"}}
@@ -111,6 +118,28 @@ fn main_is_implied_by_a_current_snapshot() {
         partition-statistics: []
     "#]],
     );
+}
+
+#[test]
+fn partition_fields_count_on_from_the_files_own() {
+    let base = TableMetadata::parse(file("table-v2-partition-evolution.json").as_bytes()).unwrap();
+    let add = r#"{"action":"add-spec","spec":{"fields":[{"source-id":2,"name":"y_bucket","transform":"bucket[4]"}]}}"#;
+    let spec = committed(&base, add);
+    let added = &json(&spec)["partition-specs"][3];
+    assert_eq!((added["spec-id"].as_i64(), added["fields"][0]["field-id"].as_i64()), (Some(3), Some(1003)));
+    assert_eq!(json(&spec)["last-partition-id"], 1003);
+}
+
+#[test]
+fn a_removed_snapshot_takes_its_own_statistics_only() {
+    let base = TableMetadata::parse(file("table-v2-two-statistics.json").as_bytes()).unwrap();
+    let of = |metadata: &TableMetadata| {
+        let statistics = json(metadata)["statistics"].as_array().unwrap().clone();
+        statistics.iter().map(|entry| entry["snapshot-id"].as_i64().unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!(of(&base), [3051729675574597004, 3055729675574597004]);
+    let removed = committed(&base, r#"{"action":"remove-snapshots","snapshot-ids":[3051729675574597004]}"#);
+    assert_eq!(of(&removed), [3055729675574597004]);
 }
 
 #[test]

@@ -22,6 +22,19 @@ async fn names_are_split_before_they_are_decoded(db: Db) {
     assert_eq!(listed["identifiers"], json!([{"namespace": ["a", "b"], "name": "t"}]));
 }
 
+async fn names_are_told_apart_by_case(db: Db) {
+    let server = Server::with_namespace(db, "CustomerDB").await;
+    server.create_table("CustomerDB", "Orders").await;
+    let folded = server.get("/namespaces/customerdb/tables/orders").await;
+    expect!["404 NoSuchTableException Table does not exist: customerdb.orders"].assert_eq(&folded.error());
+    server.get("/namespaces/CustomerDB/tables/orders").await.expect(404);
+    server.create_table("CustomerDB", "orders").await;
+    assert_eq!(server.get("/namespaces").await.expect(200)["namespaces"], json!([["CustomerDB"]]));
+    let listed = server.get("/namespaces/CustomerDB/tables").await.expect(200);
+    let named = |name| json!({"namespace": ["CustomerDB"], "name": name});
+    assert_eq!(listed["identifiers"], json!([named("Orders"), named("orders")]));
+}
+
 async fn listings_show_one_level(db: Db) {
     let server = Server::start(db).await;
     for levels in [json!(["a"]), json!(["a", "b"]), json!(["a", "b", "c"]), json!(["d"])] {
@@ -126,6 +139,7 @@ async fn existence_is_told_without_a_body(db: Db) {
 
 on_both! {
     names_are_split_before_they_are_decoded,
+    names_are_told_apart_by_case,
     listings_show_one_level,
     pages_end_without_an_empty_one,
     creating_needs_a_parent_and_a_free_name,

@@ -173,6 +173,26 @@ async fn completion_obeys_its_condition() {
     assert_eq!(world.get("k").await.body, "new");
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_of_many_racing_completions_makes_the_object() {
+    let world = World::new().await;
+    let mut tasks = tokio::task::JoinSet::new();
+    for writer in 0..16u8 {
+        let upload = Uploading::begin(&world, "k", &[]).await;
+        let etag = upload.part(1, vec![writer; 100]).await;
+        let part = format!("<Part><PartNumber>1</PartNumber><ETag>{etag}</ETag></Part>");
+        let list = format!("<CompleteMultipartUpload>{part}</CompleteMultipartUpload>");
+        let ask = Ask::post(&format!("/lake/k?uploadId={}", upload.id)).header("if-none-match", "*").body(list);
+        let (front, request) = (world.front.clone(), ask.signed(SECRET));
+        tasks.spawn(async move { (writer, front.handle(request.map(Full::new)).await.status()) });
+    }
+    let ended = tasks.join_all().await;
+    let (won, lost): (Vec<_>, Vec<_>) = ended.into_iter().partition(|(_, status)| *status == StatusCode::OK);
+    assert!(lost.iter().all(|(_, status)| *status == StatusCode::PRECONDITION_FAILED), "{lost:?}");
+    assert_eq!(won.len(), 1, "{won:?}");
+    assert_eq!(world.get("k").await.body, vec![won[0].0; 100]);
+}
+
 #[tokio::test]
 async fn parts_and_uploads_are_listed_until_aborted() {
     let world = World::new().await;

@@ -3,8 +3,8 @@
 import os
 
 
-def load(server):
-    """The catalog the printed file names. Storage keys come vended."""
+def load(server, **changes):
+    """The catalog the printed file names. Storage keys come vended, unless `changes` to its properties say otherwise."""
     home = server.folder / "pyiceberg-home"
     home.mkdir(exist_ok=True)
     printed = server.connect("pyiceberg")
@@ -17,4 +17,4 @@ def load(server):
 
     config = Config()
     (name,) = config.get_known_catalogs()
-    return load_catalog(name, **config.get_catalog_config(name))
+    return load_catalog(name, **{**config.get_catalog_config(name), **changes})

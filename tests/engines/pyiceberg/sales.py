@@ -129,6 +129,24 @@ class Story:
         exec(snippet, names)
         same(names["catalog"].load_table(NAME).scan().to_arrow().num_rows, len(self.rows()))
 
+    def remote_signing(self):
+        """Through fsspec, whose client holds no keys: the catalog signs each of its requests."""
+        signed = load(
+            self.server,
+            **{
+                "header.X-Iceberg-Access-Delegation": "remote-signing",
+                "py-io-impl": "pyiceberg.io.fsspec.FsspecFileIO",
+                "s3.signer": "S3V4RestSigner",
+            },
+        )
+        table = signed.create_table("lakehouse.signed", SCHEMA)
+        same([key for key in table.io.properties if "access-key" in key], [])
+        table.append(arrow(FIRST))
+        table.delete("order_id = 1002")
+        same(signed.load_table("lakehouse.signed").scan().to_arrow().to_pylist(), arrow(FIRST[:1]).to_pylist())
+        same(self.catalog.load_table("lakehouse.signed").scan().to_arrow().num_rows, 1)
+        signed.drop_table("lakehouse.signed")
+
     def duckdb_reads_the_same(self):
         connection, catalog = attach(self.server)
         same(connection.execute(f"SELECT * FROM {catalog}.{NAME} ORDER BY order_id").fetchall(), self.rows())
@@ -175,6 +193,7 @@ class Story:
             ("a stale writer loses nothing", self.stale_writer),
             ("rename", self.rename),
             ("the printed snippet runs", self.printed_snippet),
+            ("writes and reads by remote signing, without keys", self.remote_signing),
             ("duckdb, attached by what connect prints, reads the same rows", self.duckdb_reads_the_same),
             ("duckdb creates, fills and drops tables", self.duckdb_creates),
             ("purge leaves no object", self.purge),

@@ -75,7 +75,7 @@ class Story:
         names = [key.removeprefix("spark.sql.catalog.") for key in conf if key.startswith("spark.sql.catalog.")]
         catalog = [name for name in names if "." not in name]
         same(len(catalog), 1)
-        self.catalog = catalog[0]
+        self.catalog, self.conf = catalog[0], conf
         self.sales = f"{self.catalog}.lakehouse.sales"
         self.spark = spark_session(self.conf_file)
 
@@ -164,6 +164,27 @@ class Story:
         self.sql(f"DROP VIEW {space}.large")
         same(names(), [])
 
+    def remote_signing(self):
+        """A catalog of the same server whose client holds no keys: every request to the store is signed by the catalog."""
+        for key, value in self.conf.items():
+            if key.startswith(f"spark.sql.catalog.{self.catalog}"):
+                key = key.replace(f"catalog.{self.catalog}", "catalog.signed")
+                if key.endswith("X-Iceberg-Access-Delegation"):
+                    value = "remote-signing"
+                self.spark.conf.set(key, value)
+        delegation = "spark.sql.catalog.signed.header.X-Iceberg-Access-Delegation"
+        same(self.spark.conf.get(delegation), "remote-signing")
+        table = "signed.lakehouse.signed"
+        self.sql(f"CREATE TABLE {table} USING iceberg AS SELECT * FROM {self.sales}")
+        self.sql(f"INSERT INTO {table} VALUES (3001, 1, 1.0, DATE'2024-03-01')")
+        self.sql(f"UPDATE {table} SET amount = 2.0 WHERE order_id = 3001")
+        same(self.sql(f"SELECT order_id, amount FROM {table} ORDER BY 1"), [(1001, 300.0), (1003, 99.95), (3001, 2.0)])
+        same(self.sql(f"SELECT count(*) FROM {self.catalog}.lakehouse.signed"), [(3,)])
+        location = self.location(table)
+        same(self.server.objects(location) != [], True)
+        self.sql(f"DROP TABLE {table} PURGE")
+        same(self.server.objects(location), [])
+
     def pyiceberg_reads_the_same(self):
         from pyiceberg_catalog import load
 
@@ -202,6 +223,7 @@ class Story:
             ("timestamp as of", self.timestamp_as_of),
             ("create table as select", self.create_table_as_select),
             ("views", self.views),
+            ("writes, reads and purges by remote signing, without keys", self.remote_signing),
             ("pyiceberg reads the same rows into pandas", self.pyiceberg_reads_the_same),
             ("the printed command runs", self.printed_command),
             ("drop purge of the selected copy leaves no object", lambda: self.purge("totals")),
