@@ -30,11 +30,6 @@ const PAGE: Parameters = &[
 const DELEGATION: (&str, ParameterIn, &str) =
     ("X-Iceberg-Access-Delegation", ParameterIn::Header, "vended-credentials: answer with keys for the table's folder");
 
-const REFERENCED_BY: (&str, ParameterIn, &str) = (
-    "referenced-by",
-    ParameterIn::Query,
-    "The views through which it is asked for, outermost first, with commas between them; checked for form only",
-);
 const KEY: (&str, ParameterIn, &str) =
     ("Idempotency-Key", ParameterIn::Header, "A UUID: sent again with it, the request is answered as before");
 
@@ -43,6 +38,12 @@ const ANYWHERE: &[u16] = &[400, 401, 403, 404, 500, 503];
 const WITH_BODY: &[u16] = &[408, 413, 415];
 /// What changes something: conflicts, and requests that are not to be answered again.
 const CHANGES: &[u16] = &[409, 422];
+
+const REFERENCED_BY: (&str, ParameterIn, &str) = (
+    "referenced-by",
+    ParameterIn::Query,
+    "The views through which it is asked for, outermost first, with commas between them; checked for form only",
+);
 
 /// What the table of routes does not say.
 struct Details {
@@ -118,7 +119,7 @@ fn details(endpoint: &Endpoint) -> Details {
         "dropTable" | "renameTable" | "commitTransaction" => ("Tables", 204, CHANGES),
         "listFunctions" | "loadFunction" => ("Functions", 200, &[]),
         "listViews" | "loadView" => ("Views", 200, &[]),
-        "createView" | "replaceView" | "registerView" => ("Views", 200, CHANGES),
+        "createView" | "registerView" | "replaceView" => ("Views", 200, CHANGES),
         "viewExists" => ("Views", 204, &[]),
         "dropView" | "renameView" => ("Views", 204, CHANGES),
         name => unreachable!("a test holds that {name} has details"),

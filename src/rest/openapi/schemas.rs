@@ -115,7 +115,6 @@ fn one_of(words: &[&str]) -> Value {
 
 fn described() -> Vec<(&'static str, Value)> {
     let mut schemas = table_model();
-    schemas.extend(view_model());
     schemas.extend(requests());
     schemas.extend(answers());
     schemas
@@ -207,7 +206,36 @@ fn table_model() -> Vec<(&'static str, Value)> {
                 }),
             ),
         ),
-        ("TableUpdate", json!({"anyOf": ([shared_updates(), table_updates()].concat())})),
+        (
+            "ViewVersion",
+            object(
+                &["version-id", "timestamp-ms", "schema-id", "summary", "representations", "default-namespace"],
+                json!({
+                    "version-id": integer(),
+                    "timestamp-ms": long(),
+                    "schema-id": integer(),
+                    "summary": strings(),
+                    "representations": list(object(
+                        &["type", "sql", "dialect"],
+                        json!({"type": one_of(&["sql"]), "sql": text(), "dialect": text()}),
+                    )),
+                    "default-catalog": text(),
+                    "default-namespace": list(text()),
+                }),
+            ),
+        ),
+        ("ViewUpdate", json!({"anyOf": view_updates()})),
+        (
+            "ViewRequirement",
+            object(
+                &["type", "uuid"],
+                json!({
+                    "type": {"type": "string", "const": "assert-view-uuid"},
+                    "uuid": {"type": "string", "format": "uuid"},
+                }),
+            ),
+        ),
+        ("TableUpdate", json!({"anyOf": table_updates()})),
         ("TableRequirement", json!({"anyOf": table_requirements()})),
     ]
 }
@@ -219,21 +247,12 @@ fn update(action: &str, required: &[&str], properties: Value) -> Value {
     update
 }
 
-/// Of tables and of views.
-fn shared_updates() -> Vec<Value> {
+fn table_updates() -> Vec<Value> {
+    let statistics = json!({"type": "object"});
     vec![
         update("assign-uuid", &["uuid"], json!({"uuid": {"type": "string", "format": "uuid"}})),
         update("upgrade-format-version", &["format-version"], json!({"format-version": integer()})),
         update("add-schema", &["schema"], json!({"schema": reference("Schema"), "last-column-id": integer()})),
-        update("set-location", &["location"], json!({"location": text()})),
-        update("set-properties", &["updates"], json!({"updates": strings()})),
-        update("remove-properties", &["removals"], json!({"removals": list(text())})),
-    ]
-}
-
-fn table_updates() -> Vec<Value> {
-    let statistics = json!({"type": "object"});
-    vec![
         update("set-current-schema", &["schema-id"], json!({"schema-id": integer()})),
         update("remove-schemas", &["schema-ids"], json!({"schema-ids": list(integer())})),
         update("add-spec", &["spec"], json!({"spec": reference("PartitionSpec")})),
@@ -256,6 +275,9 @@ fn table_updates() -> Vec<Value> {
         ),
         update("remove-snapshots", &["snapshot-ids"], json!({"snapshot-ids": list(long())})),
         update("remove-snapshot-ref", &["ref-name"], json!({"ref-name": text()})),
+        update("set-location", &["location"], json!({"location": text()})),
+        update("set-properties", &["updates"], json!({"updates": strings()})),
+        update("remove-properties", &["removals"], json!({"removals": list(text())})),
         update("set-statistics", &["statistics"], json!({"snapshot-id": long(), "statistics": statistics})),
         update("remove-statistics", &["snapshot-id"], json!({"snapshot-id": long()})),
         update("set-partition-statistics", &["partition-statistics"], json!({"partition-statistics": statistics})),
@@ -277,57 +299,14 @@ fn table_updates() -> Vec<Value> {
     ]
 }
 
-fn view_model() -> Vec<(&'static str, Value)> {
-    let query =
-        object(&["type", "sql", "dialect"], json!({"type": one_of(&["sql"]), "sql": text(), "dialect": text()}));
-    let version = object(
-        &["version-id", "timestamp-ms", "schema-id", "summary", "representations", "default-namespace"],
-        json!({
-            "version-id": integer(),
-            "timestamp-ms": long(),
-            "schema-id": integer(),
-            "summary": strings(),
-            "representations": list(query),
-            "default-catalog": text(),
-            "default-namespace": list(text()),
-        }),
-    );
-    let own_updates = vec![
-        update("add-view-version", &["view-version"], json!({"view-version": reference("ViewVersion")})),
-        update("set-current-view-version", &["view-version-id"], json!({"view-version-id": integer()})),
-    ];
-    let requirement = object(
-        &["type", "uuid"],
-        json!({"type": {"type": "string", "const": "assert-view-uuid"}, "uuid": {"type": "string", "format": "uuid"}}),
-    );
-    vec![
-        ("ViewVersion", version),
-        ("ViewUpdate", json!({"anyOf": ([shared_updates(), own_updates].concat())})),
-        (
-            "CreateViewRequest",
-            object(
-                &["name", "schema", "view-version", "properties"],
-                json!({
-                    "name": text(),
-                    "location": text(),
-                    "schema": reference("Schema"),
-                    "view-version": reference("ViewVersion"),
-                    "properties": strings(),
-                }),
-            ),
-        ),
-        (
-            "CommitViewRequest",
-            object(
-                &["updates"],
-                json!({
-                    "identifier": reference("Identifier"),
-                    "requirements": list(requirement),
-                    "updates": list(reference("ViewUpdate")),
-                }),
-            ),
-        ),
-    ]
+fn view_updates() -> Vec<Value> {
+    let shared =
+        ["assign-uuid", "upgrade-format-version", "add-schema", "set-location", "set-properties", "remove-properties"];
+    let is_shared = |update: &Value| shared.iter().any(|action| update["properties"]["action"]["const"] == *action);
+    let mut updates: Vec<Value> = table_updates().into_iter().filter(is_shared).collect();
+    updates.push(update("add-view-version", &["view-version"], json!({"view-version": reference("ViewVersion")})));
+    updates.push(update("set-current-view-version", &["view-version-id"], json!({"view-version-id": integer()})));
+    updates
 }
 
 fn table_requirements() -> Vec<Value> {
@@ -408,6 +387,30 @@ fn requests() -> Vec<(&'static str, Value)> {
             ),
         ),
         (
+            "CreateViewRequest",
+            object(
+                &["name", "schema", "view-version", "properties"],
+                json!({
+                    "name": text(),
+                    "location": text(),
+                    "schema": reference("Schema"),
+                    "view-version": reference("ViewVersion"),
+                    "properties": strings(),
+                }),
+            ),
+        ),
+        (
+            "CommitViewRequest",
+            object(
+                &["updates"],
+                json!({
+                    "identifier": reference("Identifier"),
+                    "requirements": list(reference("ViewRequirement")),
+                    "updates": list(reference("ViewUpdate")),
+                }),
+            ),
+        ),
+        (
             "ReportMetricsRequest",
             object(
                 &["report-type", "table-name", "snapshot-id", "metrics"],
@@ -452,7 +455,10 @@ fn answers() -> Vec<(&'static str, Value)> {
         ),
         (
             "LoadViewResult",
-            object(&["metadata-location", "metadata"], json!({"metadata-location": text(), "metadata": metadata})),
+            object(
+                &["metadata-location", "metadata"],
+                json!({"metadata-location": text(), "metadata": metadata, "config": strings()}),
+            ),
         ),
         ("LoadCredentialsResponse", object(&["storage-credentials"], json!({"storage-credentials": list(credential)}))),
         (
