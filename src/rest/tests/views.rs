@@ -276,7 +276,7 @@ async fn bad_requests_change_nothing(db: Db) {
     ]);
     let two_queries = with(new_view("x"), "view-version", with(version(&[], ""), "representations", two.clone()));
     let reply = server.post(VIEWS, two_queries).await;
-    expect!["400 BadRequestException Invalid view version: Cannot add multiple queries for dialect trino"]
+    expect!["400 IllegalArgumentException Invalid view version: Cannot add multiple queries for dialect trino"]
         .assert_eq(&reply.error());
     for (body, problem) in [
         (json!({}), "missing field: name"),
