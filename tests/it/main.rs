@@ -32,3 +32,4 @@ mod signing;
 mod telemetry;
 mod tokens;
 mod transactions;
+mod views;

@@ -293,13 +293,13 @@ async fn files_out_of_place_are_refused(db: Db) {
     let mut far = metadata("table-v2-valid.json", "s3://lake/wh/stray");
     far["properties"] = json!({"write.data.path": format!("{place}/data")});
     put(&server, stray, far.to_string()).await;
-    refused(stray, "not inside the table's location").await;
+    refused(stray, "not inside the location").await;
 
     // A neighbour's own file, and one put beside it; a folder around the neighbour's.
-    refused(neighbour["metadata-location"].as_str().unwrap(), "lies inside another table's location").await;
+    refused(neighbour["metadata-location"].as_str().unwrap(), "lies inside another table's or view's location").await;
     let planted = format!("{place}/metadata/planted.metadata.json");
     put(&server, &planted, b"not even JSON".to_vec()).await;
-    refused(&planted, "lies inside another table's location").await;
+    refused(&planted, "lies inside another table's or view's location").await;
     let above = place.rsplit_once('/').unwrap().0;
     let around = put_file(&server, above, "v1.metadata.json").await;
     refused(&around, "location is, holds or lies within another table's").await;
@@ -399,7 +399,7 @@ async fn overwriting_onto_a_neighbour_is_refused(db: Db) {
     server.create_table("n", "t").await;
     let before = row(&server, "t").await.unwrap();
     let reply = overwrite(&server, "t", neighbour["metadata-location"].as_str().unwrap()).await;
-    assert!(reply.error().contains("lies inside another table's location"), "{}", reply.error());
+    assert!(reply.error().contains("lies inside another table's or view's location"), "{}", reply.error());
     let place = neighbour["metadata"]["location"].as_str().unwrap();
     let above = put_file(&server, place.rsplit_once('/').unwrap().0, "v1.metadata.json").await;
     let reply = overwrite(&server, "t", &above).await;
