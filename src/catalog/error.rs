@@ -51,6 +51,9 @@ pub enum Error {
     /// The request breaks a rule of the protocol or of ours; sending it again cannot help.
     #[error("{0}")]
     Invalid(String),
+    /// The same, where clients tell illegal arguments from other bad requests.
+    #[error("{0}")]
+    IllegalArgument(String),
     #[error("a property is both removed and updated: {0}")]
     KeysOverlap(String),
     /// Load it again and build the commit on what it is now.
@@ -162,6 +165,7 @@ impl From<iceberg::Error> for Error {
     fn from(error: iceberg::Error) -> Self {
         match error {
             iceberg::Error::Invalid(message) => Error::Invalid(message),
+            iceberg::Error::IllegalArgument(message) => Error::IllegalArgument(message),
             iceberg::Error::Conflict(message) => Error::CommitFailed(message),
         }
     }

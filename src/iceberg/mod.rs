@@ -38,6 +38,9 @@ pub enum Error {
     /// The request or the metadata breaks a rule of the specification (400).
     #[error("{0}")]
     Invalid(String),
+    /// The same, for the one rule that clients know as an illegal argument (400).
+    #[error("{0}")]
+    IllegalArgument(String),
     /// A requirement of a commit does not hold, or the commit was built on state that has moved on (409).
     #[error("{0}")]
     Conflict(String),

@@ -123,6 +123,7 @@ pub fn catalog_status(error: &catalog::Error) -> (StatusCode, &'static str) {
         | Error::RenameTaken { kind: Kind::Table | Kind::View, .. } => (StatusCode::CONFLICT, "AlreadyExistsException"),
         Error::NamespaceNotEmpty(_) => (StatusCode::CONFLICT, "NamespaceNotEmptyException"),
         Error::Invalid(_) => (StatusCode::BAD_REQUEST, "BadRequestException"),
+        Error::IllegalArgument(_) => (StatusCode::BAD_REQUEST, "IllegalArgumentException"),
         Error::KeysOverlap(_) => (StatusCode::UNPROCESSABLE_ENTITY, "UnprocessableEntityException"),
         Error::CommitFailed(_) => (StatusCode::CONFLICT, "CommitFailedException"),
         Error::KeyReused(_) => (StatusCode::UNPROCESSABLE_ENTITY, "UnprocessableEntityException"),

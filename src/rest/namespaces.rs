@@ -27,6 +27,7 @@ pub struct ListNamespacesResponse<'a> {
 pub struct CreateNamespaceRequest {
     namespace: Vec<String>,
     #[serde(default)]
+    #[schema(value_type = Option<std::collections::BTreeMap<String, String>>)]
     properties: Option<Properties>,
 }
 
@@ -34,6 +35,7 @@ pub struct CreateNamespaceRequest {
 #[derive(Serialize, ToSchema)]
 pub struct NamespaceResponse<'a> {
     namespace: &'a [String],
+    #[schema(value_type = std::collections::BTreeMap<String, String>)]
     properties: &'a Properties,
 }
 
@@ -42,6 +44,7 @@ pub struct UpdatePropertiesRequest {
     #[serde(default)]
     removals: Option<Vec<String>>,
     #[serde(default)]
+    #[schema(value_type = Option<std::collections::BTreeMap<String, String>>)]
     updates: Option<Properties>,
 }
 

@@ -59,6 +59,7 @@ pub struct RenameTableRequest {
 }
 
 #[derive(Deserialize, ToSchema)]
+#[schema(as = Identifier)]
 pub struct OwnedIdentifier {
     namespace: Vec<String>,
     name: String,

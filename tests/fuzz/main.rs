@@ -11,6 +11,7 @@
 
 mod mutate;
 mod targets;
+mod views;
 
 use mutate::{Dice, mutated};
 use std::{

@@ -1,5 +1,6 @@
 //! What is fuzzed: a name, inputs to start from, and what must hold of each input.
 
+use super::views;
 use std::{fs, path::Path};
 use tidewater::iceberg::{commit::Commit, create::CreateTable, metadata::TableMetadata};
 use uuid::Uuid;
@@ -18,6 +19,9 @@ pub const TARGETS: &[Target] = &[
     Target { name: "metadata", corpus: metadata_files, run: metadata },
     Target { name: "create", corpus: create_requests, run: create },
     Target { name: "commit", corpus: commit_requests, run: commit },
+    Target { name: "view-metadata", corpus: views::files, run: views::metadata },
+    Target { name: "create-view", corpus: views::create_requests, run: views::create },
+    Target { name: "view-commit", corpus: views::commit_requests, run: views::commit },
 ];
 
 const NOW_MS: i64 = 1_900_000_000_000;
@@ -25,7 +29,12 @@ const LOCATION: &str = "s3://b/w/t/metadata/00000-a.metadata.json";
 const UUID: Uuid = Uuid::from_u128(7);
 
 fn metadata_files() -> Vec<Vec<u8>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/metadata");
+    json_files("tests/data/metadata")
+}
+
+/// Those short enough to be changed.
+pub fn json_files(folder: &str) -> Vec<Vec<u8>> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
     let mut files: Vec<_> =
         fs::read_dir(folder).expect("test data").map(|entry| entry.expect("a file").path()).collect();
     files.sort();

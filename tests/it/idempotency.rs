@@ -4,12 +4,18 @@ use crate::{
     catalog::{Answer, Catalog, send, try_send},
     database::Database,
     history::{at_once, chain, create_table, location},
-    server::Server,
+    server::{Server, until},
     transactions::{change, snapshot, snapshots, transaction},
 };
 use reqwest::Method;
 use serde_json::{Value, json};
-use std::{collections::BTreeSet, time::Duration};
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
@@ -153,14 +159,18 @@ async fn a_key_stands_for_its_request_across_restarts(database: Database) {
 async fn every_request_is_done_once_however_often_the_server_is_killed(database: Database) {
     const ROUNDS: usize = 8;
     const WRITERS: usize = 6;
-    const LIFE: Duration = Duration::from_millis(150);
+    /// Requests acknowledged in a round, at the least.
+    const LOAD: u64 = 12;
     let (mut server, _, created) = with_tables(database).await;
     let mut writers: Vec<Writer> = (0..WRITERS).map(Writer::new).collect();
+    let acknowledged = Arc::new(AtomicU64::new(0));
     for _ in 0..ROUNDS {
         let catalog = Catalog::login(&server).await;
-        let running = writers.drain(..).map(|writer| tokio::spawn(writer.write_until_killed(catalog.clone())));
-        let running: Vec<_> = running.collect();
-        tokio::time::sleep(LIFE).await;
+        let start =
+            |writer: Writer| tokio::spawn(writer.write_until_killed(catalog.clone(), Arc::clone(&acknowledged)));
+        let running: Vec<_> = writers.drain(..).map(start).collect();
+        let before = acknowledged.load(Ordering::SeqCst);
+        until(async || acknowledged.load(Ordering::SeqCst) >= before + LOAD).await;
         server.kill();
         for writer in running {
             writers.push(writer.await.expect("the load ends with the server"));
@@ -174,8 +184,6 @@ async fn every_request_is_done_once_however_often_the_server_is_killed(database:
         let ids = if writer.is_transaction() { &mut together } else { &mut alone };
         ids.extend((0..writer.done).map(|count| writer.id(count)));
     }
-    eprintln!("{} commits and {} transactions acknowledged in {ROUNDS} rounds", alone.len(), together.len());
-    assert!(alone.len() > ROUNDS && together.len() > ROUNDS, "hardly a load");
     let found = |metadata: Value| snapshots(&metadata["metadata"]);
     assert_eq!(found(catalog.load_table("ns", "t0").await.ok()), &alone | &together);
     assert_eq!(found(catalog.load_table("ns", "t1").await.ok()), together);
@@ -213,9 +221,10 @@ impl Writer {
         Keyed::adding(self.id(self.done), self.is_transaction())
     }
 
-    async fn write_until_killed(mut self, catalog: Catalog) -> Writer {
+    async fn write_until_killed(mut self, catalog: Catalog, acknowledged: Arc<AtomicU64>) -> Writer {
         while let Ok(answer) = try_send(self.under_way.of(&catalog)).await {
             answer.ok();
+            acknowledged.fetch_add(1, Ordering::SeqCst);
             self.done += 1;
             self.under_way = self.next();
         }

@@ -34,3 +34,4 @@ mod signing;
 mod telemetry;
 mod tokens;
 mod transactions;
+mod views;

@@ -61,6 +61,8 @@ impl Builder {
         let mut timestamp_ms = added_ms.unwrap_or(self.now_ms);
         let metadata = self.change();
         metadata.current_snapshot_id = Some(id);
+        // As whoever reads the file will have it.
+        metadata.writes_minus_one = false;
         // Readers refuse a log that steps back further than clocks may differ.
         if let Some(last) = metadata.snapshot_log.last().map(|entry| entry.timestamp_ms)
             && timestamp_ms < last.saturating_sub(CLOCK_SKEW_MS)

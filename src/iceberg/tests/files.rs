@@ -382,6 +382,13 @@ fn a_v1_table_without_uuid_keeps_the_one_it_is_given() {
 }
 
 #[test]
+fn a_file_that_said_minus_one_for_no_snapshot_reads_back_once_it_has_one() {
+    let base = TableMetadata::parse(file("table-v1-valid.json").as_bytes()).unwrap();
+    let next = committed(&base, &append(1, 1, None));
+    assert_eq!(TableMetadata::parse(&next.to_json()), Ok(next));
+}
+
+#[test]
 fn trailing_slashes_of_a_location_go_and_inner_ones_stay() {
     let text = file("table-v2-valid.json").replace("s3://bucket/test/location", "s3://bucket//test/location//");
     assert_eq!(TableMetadata::parse(text.as_bytes()).unwrap().location(), "s3://bucket//test/location");

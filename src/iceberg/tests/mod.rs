@@ -91,7 +91,7 @@ fn check(base: &TableMetadata, updates: &str, expected: Expect) {
 
 fn outcome(base: &TableMetadata, result: Result<Option<TableMetadata>>) -> String {
     match result {
-        Err(Error::Invalid(message)) => format!("invalid: {message}\n"),
+        Err(Error::Invalid(message) | Error::IllegalArgument(message)) => format!("invalid: {message}\n"),
         Err(Error::Conflict(message)) => format!("conflict: {message}\n"),
         Ok(None) => "no change\n".to_owned(),
         Ok(Some(metadata)) => {

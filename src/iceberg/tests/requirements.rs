@@ -14,7 +14,9 @@ fn check_requirements(requirements: &[&str], expected: Expect) {
         match commit(&base, &body) {
             Ok(_) => format!("{requirement}\n    holds\n"),
             Err(Error::Conflict(message)) => format!("{requirement}\n    conflict: {message}\n"),
-            Err(Error::Invalid(message)) => format!("{requirement}\n    invalid: {message}\n"),
+            Err(Error::Invalid(message) | Error::IllegalArgument(message)) => {
+                format!("{requirement}\n    invalid: {message}\n")
+            }
         }
     });
     expected.assert_eq(&lines.collect::<String>());

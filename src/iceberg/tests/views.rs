@@ -59,6 +59,7 @@ fn check(base: &ViewMetadata, updates: &str, expected: Expect) {
 fn outcome(base: &ViewMetadata, result: Result<Option<ViewMetadata>>) -> String {
     match result {
         Err(Error::Invalid(message)) => format!("invalid: {message}\n"),
+        Err(Error::IllegalArgument(message)) => format!("illegal argument: {message}\n"),
         Err(Error::Conflict(message)) => format!("conflict: {message}\n"),
         Ok(None) => "no change\n".to_owned(),
         Ok(Some(metadata)) => {

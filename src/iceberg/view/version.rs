@@ -102,13 +102,13 @@ impl ViewVersion {
     /// Checks what a version must satisfy, new or stored.
     ///
     /// # Errors
-    /// `Error::Invalid` for two queries in one dialect. The text is matched by clients' test suites.
+    /// `Error::IllegalArgument` for two queries in one dialect. The text is matched by clients' test suites.
     pub(super) fn check(&self) -> Result<()> {
         let mut seen = BTreeSet::new();
         for dialect in self.representations.iter().filter_map(Representation::dialect) {
             if let Some(dialect) = seen.replace(dialect) {
                 let message = format!("Invalid view version: Cannot add multiple queries for dialect {dialect}");
-                return Err(Error::Invalid(message));
+                return Err(Error::IllegalArgument(message));
             }
         }
         Ok(())

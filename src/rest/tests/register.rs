@@ -293,7 +293,7 @@ async fn files_out_of_place_are_refused(db: Db) {
     let mut far = metadata("table-v2-valid.json", "s3://lake/wh/stray");
     far["properties"] = json!({"write.data.path": format!("{place}/data")});
     put(&server, stray, far.to_string()).await;
-    refused(stray, "is not inside the location s3:").await;
+    refused(stray, "not inside the location").await;
 
     // A neighbour's own file, and one put beside it; a folder around the neighbour's.
     refused(neighbour["metadata-location"].as_str().unwrap(), "lies inside another table's or view's location").await;

@@ -5,6 +5,7 @@ use crate::{
 };
 use expect_test::expect;
 use futures_util::future::join_all;
+use object_store::{ObjectStoreExt, path::Path};
 use tokio_util::sync::CancellationToken;
 
 const VIEWS: &str = "/lakehouse/namespaces/n/views";
@@ -275,7 +276,7 @@ async fn bad_requests_change_nothing(db: Db) {
     ]);
     let two_queries = with(new_view("x"), "view-version", with(version(&[], ""), "representations", two.clone()));
     let reply = server.post(VIEWS, two_queries).await;
-    expect!["400 BadRequestException Invalid view version: Cannot add multiple queries for dialect trino"]
+    expect!["400 IllegalArgumentException Invalid view version: Cannot add multiple queries for dialect trino"]
         .assert_eq(&reply.error());
     for (body, problem) in [
         (json!({}), "missing field: name"),
@@ -417,10 +418,9 @@ async fn a_file_whose_folder_is_taken_again_stays(db: Db) {
 }
 
 async fn a_view_whose_file_is_gone_can_be_dropped(db: Db) {
-    use object_store::ObjectStoreExt;
     let server = Server::with_namespace(db, "n").await;
     let created = create(&server, "v").await;
-    server.objects().delete(&object_store::path::Path::parse(key(&created)).unwrap()).await.unwrap();
+    server.objects().delete(&file_name(&key(&created))).await.unwrap();
     server.app.catalog.views.forget(created["metadata-location"].as_str().unwrap());
     let error = server.get(&format!("{VIEWS}/v")).await.error();
     assert!(error.starts_with("404 NotFoundException Failed to open input stream for file: s3://lake/wh/"), "{error}");
@@ -480,6 +480,132 @@ async fn changes_with_a_key_are_made_once(db: Db) {
     assert_eq!(server.keys("wh/").await.len(), 2);
 }
 
+const REGISTER: &str = "/lakehouse/namespaces/n/register-view";
+
+fn file_name(key: &str) -> Path {
+    Path::parse(key).unwrap()
+}
+
+/// Puts a file of the reference implementation as that of a view at `wh/<folder>`; answers where it is.
+async fn put_file(server: &Server, name: &str, folder: &str) -> String {
+    let path = format!("{}/tests/data/views/{name}", env!("CARGO_MANIFEST_DIR"));
+    let mut metadata: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+    metadata["location"] = json!(format!("s3://lake/wh/{folder}"));
+    metadata["x-tide"] = json!(1.50);
+    let key = format!("wh/{folder}/metadata/v1.metadata.json");
+    server.objects().put(&file_name(&key), metadata.to_string().into()).await.unwrap();
+    format!("s3://lake/{key}")
+}
+
+async fn register(server: &Server, name: &str, file: &str) -> Reply {
+    server.post(REGISTER, json!({"name": name, "metadata-location": file})).await
+}
+
+async fn a_file_of_another_writer_becomes_a_view(db: Db) {
+    let server = Server::with_namespace(db, "n").await;
+    let file = put_file(&server, "view-v1-valid.json", "a").await;
+    let registered = register(&server, "v", &file).await.expect(200);
+    assert_eq!(registered["metadata-location"], file);
+    assert_eq!(registered["metadata"]["x-tide"], 1.50);
+    assert_eq!(registered["metadata"]["versions"][0]["representations"][0]["dialect"], "spark-sql");
+    assert_eq!(server.get(&format!("{VIEWS}/v")).await.expect(200), registered);
+    assert_eq!(server.keys("wh/").await.len(), 1, "nothing is written");
+    let replaced = server.post(&format!("{VIEWS}/v"), set("a", "b")).await.expect(200);
+    assert!(key(&replaced).starts_with("wh/a/metadata/00000-"), "{replaced}");
+    assert_eq!(replaced["metadata"]["x-tide"], 1.50);
+}
+
+async fn registrations_that_are_refused_change_nothing(db: Db) {
+    let server = Server::with_namespace(db, "n").await;
+    let created = create(&server, "v").await;
+    server.create_table("n", "t").await;
+    let good = put_file(&server, "view-v1-valid.json", "good").await;
+    let two_queries = put_file(&server, "view-v1-bad-two-sqls-one-dialect.json", "two").await;
+    let no_current = put_file(&server, "view-v1-bad-current-version.json", "none").await;
+    let table = server.get(&format!("{TABLES}/t")).await.expect(200);
+    let table_file = table["metadata-location"].as_str().unwrap().to_owned();
+    server.send("POST", &format!("{TABLES}/t/unregister"), &[], "").await.expect(200);
+    server.create_table("n", "t").await;
+    let files = server.keys("wh/").await;
+    for (name, file, expected) in [
+        ("v", good.as_str(), "409 AlreadyExistsException View already exists: n.v"),
+        ("t", &good, "409 AlreadyExistsException Table with same name already exists: n.t"),
+        (
+            "x",
+            &two_queries,
+            "400 BadRequestException cannot register s3://lake/wh/two/metadata/v1.metadata.json: Invalid view version: Cannot add multiple queries for dialect spark-sql",
+        ),
+        (
+            "x",
+            &no_current,
+            "400 BadRequestException cannot register s3://lake/wh/none/metadata/v1.metadata.json: current view version not found: 1234",
+        ),
+        (
+            "x",
+            "s3://lake/wh/good/metadata/v2.metadata.json",
+            "404 NotFoundException Failed to open input stream for file: s3://lake/wh/good/metadata/v2.metadata.json",
+        ),
+        (
+            "x",
+            "s3://lake/other/v1.metadata.json",
+            "400 BadRequestException cannot register s3://lake/other/v1.metadata.json: it is not inside the warehouse's s3://lake/wh/",
+        ),
+        ("x", &table_file, "400 BadRequestException cannot register "),
+        ("x", created["metadata-location"].as_str().unwrap(), "400 BadRequestException cannot register "),
+    ] {
+        let error = register(&server, name, file).await.error();
+        assert!(error.starts_with(expected), "{error}");
+    }
+    let nowhere = server.post("/namespaces/no/register-view", json!({"name": "x", "metadata-location": good})).await;
+    expect!["404 NoSuchNamespaceException Namespace does not exist: no"].assert_eq(&nowhere.error());
+    assert_eq!(server.post(REGISTER, json!({"name": "x"})).await.status, 400);
+    let reply = server.post("/namespaces/n/register", json!({"name": "v", "metadata-location": good})).await;
+    expect!["409 AlreadyExistsException View with same name already exists: n.v"].assert_eq(&reply.error());
+    let overwrite = json!({"name": "v", "metadata-location": table_file, "overwrite": true});
+    let reply = server.post("/namespaces/n/register", overwrite).await;
+    expect!["409 AlreadyExistsException View with same name already exists: n.v"].assert_eq(&reply.error());
+    assert_eq!(server.get(VIEWS).await.expect(200)["identifiers"].as_array().unwrap().len(), 1);
+    assert_eq!(server.keys("wh/").await, files);
+}
+
+async fn a_dropped_view_comes_back_by_its_file(db: Db) {
+    let server = Server::with_namespace(db, "n").await;
+    let body = with(new_view("v"), "properties", json!({"gc.enabled": "false"}));
+    let created = server.post(VIEWS, body).await.expect(200);
+    server.delete(&format!("{VIEWS}/v")).await.expect(204);
+    run_jobs(&server).await;
+    let file = created["metadata-location"].as_str().unwrap();
+    let back = register(&server, "back", file).await.expect(200);
+    assert_eq!(back, created);
+    let next = server.post(&format!("{VIEWS}/back"), replace("select 2")).await.expect(200);
+    assert!(next["metadata-location"].as_str().unwrap().contains("/metadata/00001-"));
+}
+
+/// The order to delete the file of a view that was dropped may come late.
+async fn a_file_that_is_a_views_again_stays(db: Db) {
+    let server = Server::with_namespace(db, "n").await;
+    let created = create(&server, "v").await;
+    server.delete(&format!("{VIEWS}/v")).await.expect(204);
+    register(&server, "v", created["metadata-location"].as_str().unwrap()).await.expect(200);
+    run_jobs(&server).await;
+    assert_eq!(server.keys("wh/").await, [key(&created)]);
+}
+
+async fn a_registration_whose_answer_was_lost_is_found_out(db: Db) {
+    let server = Server::with_namespace(db, "n").await;
+    let file = put_file(&server, "view-v1-valid.json", "a").await;
+    server.app.catalog.faults.plan([(Statement::Create, Fault::AnswerLost)]);
+    let registered = register(&server, "v", &file).await.expect(200);
+    assert_eq!(registered["metadata-location"], file);
+    let id = Uuid::now_v7().to_string();
+    let body =
+        json!({"name": "w", "metadata-location": put_file(&server, "view-v1-valid.json", "b").await}).to_string();
+    for _ in 0..2 {
+        let reply = server.send("POST", REGISTER, &[("idempotency-key", &id)], body.clone()).await;
+        assert_eq!(reply.expect(200)["metadata"]["location"], "s3://lake/wh/b");
+    }
+}
+
 on_both! {
     a_view_is_created_loaded_and_listed,
     what_is_missing_is_a_view_wherever_a_view_was_asked_for,
@@ -500,4 +626,9 @@ on_both! {
     listings_come_in_pages,
     unknown_fields_survive_replaces,
     changes_with_a_key_are_made_once,
+    a_file_of_another_writer_becomes_a_view,
+    registrations_that_are_refused_change_nothing,
+    a_dropped_view_comes_back_by_its_file,
+    a_file_that_is_a_views_again_stays,
+    a_registration_whose_answer_was_lost_is_found_out,
 }

@@ -140,6 +140,30 @@ class Story:
         self.sql(f"CREATE TABLE {totals} USING iceberg AS SELECT customer_id, sum(amount) AS total FROM {self.sales} GROUP BY 1")
         same(self.sql(f"SELECT * FROM {totals} ORDER BY 1"), [(501, 300.00), (503, 99.95)])
 
+    def views(self):
+        """Made, read, replaced, listed, described and dropped; a view and a table never have one name."""
+        space = f"{self.catalog}.lakehouse"
+        names = lambda: sorted(row[1] for row in self.sql(f"SHOW VIEWS IN {space}") if row[0] == "lakehouse")
+        self.sql(f"CREATE VIEW {space}.big COMMENT 'over 100' (id COMMENT 'of the order', amount) AS "
+                 f"SELECT order_id, amount FROM {self.sales} WHERE amount > 100")
+        same(self.sql(f"SELECT * FROM {space}.big ORDER BY id"), [(1001, 300.00)])
+        same(names(), ["big"])
+        self.sql(f"CREATE OR REPLACE VIEW {space}.big AS SELECT order_id FROM {self.sales} WHERE amount > 50")
+        same(self.sql(f"SELECT * FROM {space}.big ORDER BY 1"), [(1001,), (1003,)])
+        self.sql(f"ALTER VIEW {space}.big SET TBLPROPERTIES ('owner-team' = 'sales')")
+        same(("owner-team", "sales") in self.sql(f"SHOW TBLPROPERTIES {space}.big"), True)
+        for taken in (f"CREATE VIEW {space}.sales AS SELECT 1 AS one", f"CREATE TABLE {space}.big (id BIGINT) USING iceberg"):
+            try:
+                self.sql(taken)
+            except Exception as error:
+                same("already exists" in str(error).lower(), True)
+            else:
+                raise AssertionError(f"went through: {taken}")
+        self.sql(f"ALTER VIEW {space}.big RENAME TO {space}.large")
+        same(names(), ["large"])
+        self.sql(f"DROP VIEW {space}.large")
+        same(names(), [])
+
     def remote_signing(self):
         """A catalog of the same server whose client holds no keys: every request to the store is signed by the catalog."""
         for key, value in self.conf.items():
@@ -198,6 +222,7 @@ class Story:
             ("version as of", self.version_as_of),
             ("timestamp as of", self.timestamp_as_of),
             ("create table as select", self.create_table_as_select),
+            ("views", self.views),
             ("writes, reads and purges by remote signing, without keys", self.remote_signing),
             ("pyiceberg reads the same rows into pandas", self.pyiceberg_reads_the_same),
             ("the printed command runs", self.printed_command),
