@@ -82,7 +82,7 @@ pub async fn create_namespace(
     Ok(answer::json(StatusCode::OK, &response))
 }
 
-/// As it is now.
+/// As it is now, or as it was made when it is gone.
 pub async fn create_namespace_again(
     app: &App,
     caller: &Caller,
@@ -90,7 +90,11 @@ pub async fn create_namespace_again(
     body: &[u8],
 ) -> Result<Response> {
     let request: CreateNamespaceRequest = parse(body)?;
-    load_namespace_metadata(app, caller, warehouse, &Namespace::new(request.namespace)?).await
+    let namespace = Namespace::new(request.namespace)?;
+    let given = request.properties.unwrap_or_default();
+    let properties = namespaces::created(app, caller, warehouse, &namespace, given).await?;
+    let response = NamespaceResponse { namespace: namespace.levels(), properties: &properties };
+    Ok(answer::json(StatusCode::OK, &response))
 }
 
 pub async fn load_namespace_metadata(
