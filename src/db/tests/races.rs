@@ -217,7 +217,11 @@ fn move_to(base: &tables::TableRow, file: &str) -> Move {
 }
 
 /// Opens a transaction that swapped the pointer and has not committed.
-async fn open_swap(db: &Db, base: &tables::TableRow, file: &str) -> sqlx::Transaction<'static, sqlx::Postgres> {
+pub(super) async fn open_swap(
+    db: &Db,
+    base: &tables::TableRow,
+    file: &str,
+) -> sqlx::Transaction<'static, sqlx::Postgres> {
     let Db::Postgres(pool) = db else { panic!("Postgres") };
     let mut transaction = pool.begin().await.unwrap();
     let moved = move_to(base, file).apply(&mut Arms::Postgres(&mut transaction)).await.unwrap();
@@ -226,7 +230,7 @@ async fn open_swap(db: &Db, base: &tables::TableRow, file: &str) -> sqlx::Transa
 }
 
 /// Waits until somebody waits for the transaction's lock.
-async fn wait_until_blocked(db: &Db) {
+pub(super) async fn wait_until_blocked(db: &Db) {
     let Db::Postgres(pool) = db else { panic!("Postgres") };
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
     let blocked =

@@ -1,10 +1,12 @@
 use super::{
-    Create, fresh_file, ident, load, make, make_table, new_table, new_table_at, swap, warehouse_with_namespace,
+    Create, fresh_file, ident, load, make, make_table, new_table, new_table_at,
+    races::{open_swap, wait_until_blocked},
+    swap, warehouse_with_namespace,
 };
 use crate::db::{
     Db,
     tables::{self, Kind, NewTable, Refusal, Settled, Step, Swap, Swapped, TableRow, Transacted},
-    testing::on_both,
+    testing::{self, on_both},
 };
 use crate::iceberg::ident::TableIdent;
 use std::sync::Arc;
@@ -189,4 +191,62 @@ async fn what_became_of_the_others_is_known_when_one_was_dropped_since(db: Db) {
         tables::forget_history(&db, row.id).await.expect("forgets");
         assert_eq!(tables::settle_all(&db, &swapped, &created).await.expect("settles"), Settled::Landed, "{dropped}");
     }
+}
+
+/// Two tables whose rows are locked in this order.
+async fn in_order(db: &Db, warehouse: Uuid) -> [TableRow; 2] {
+    let mut rows = [make_table(db, warehouse, "n.a").await, make_table(db, warehouse, "n.b").await];
+    rows.sort_by_key(|row| row.id);
+    rows
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rows_are_locked_in_the_order_of_their_ids_whatever_that_of_the_steps() {
+    testing::postgres(|db| async move {
+        let warehouse = warehouse_with_namespace(&db).await;
+        let [first, last] = in_order(&db, warehouse).await;
+        let Db::Postgres(pool) = &db else { panic!("Postgres") };
+        let held = open_swap(&db, &first, &fresh_file(&first.location)).await;
+        let transacting = tokio::spawn({
+            let (db, rows) = (db.clone(), [last.clone(), first]);
+            async move {
+                let files = rows.each_ref().map(|row| fresh_file(&row.location));
+                transact(&db, warehouse, &[step(&rows[0], &files[0]), step(&rows[1], &files[1])]).await
+            }
+        });
+        wait_until_blocked(&db).await;
+        let free = "select id from tables where id = $1 for update skip locked";
+        let free: Option<Uuid> = sqlx::query_scalar(free).bind(last.id).fetch_optional(pool).await.unwrap();
+        assert_eq!(free, Some(last.id), "who waits for the first row has not locked the last");
+        held.rollback().await.unwrap();
+        assert_eq!(transacting.await.unwrap(), Transacted::Done);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn settling_waits_for_whoever_has_a_row_and_sees_what_became_of_it() {
+    testing::postgres(|db| async move {
+        let warehouse = warehouse_with_namespace(&db).await;
+        let rows = in_order(&db, warehouse).await;
+        for lands in [false, true] {
+            let (one, other) = (fresh_file(&rows[0].location), fresh_file(&rows[1].location));
+            let base = tables::load_by_id(&db, rows[1].id).await.unwrap().expect("there");
+            let held = open_swap(&db, &base, &other).await;
+            let settling = tokio::spawn({
+                let (db, ids) = (db.clone(), rows.each_ref().map(|row| row.id));
+                async move { tables::settle_all(&db, &[(ids[0], &one), (ids[1], &other)], &[]).await }
+            });
+            wait_until_blocked(&db).await;
+            let expected = if lands {
+                held.commit().await.unwrap();
+                Settled::Landed
+            } else {
+                held.rollback().await.unwrap();
+                Settled::Lost
+            };
+            assert_eq!(settling.await.unwrap().unwrap(), expected);
+        }
+    })
+    .await;
 }
