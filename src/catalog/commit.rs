@@ -9,7 +9,7 @@ use super::{
     Error, Result, authorise, create,
     document::{Document, off_thread},
     files, idempotency,
-    idempotency::{Key, Record},
+    idempotency::Key,
     location, publish,
     publish::Outcome,
     queue::{Turn, WAITING_MAX},
@@ -151,7 +151,7 @@ async fn write_and_swap<R: Relation>(
         format_version: metadata.format_version(),
         now_ms: now_ms(),
     };
-    let record = key.map(|key| Record { key, status: 200, location: Some(file.clone()), detail: None });
+    let record = idempotency::about(key.as_ref(), &file, row.uuid);
     let revision = match publish::swap(&app, &warehouse, &swap, record.as_ref()).await {
         Outcome::Done(revision) => revision,
         Outcome::Lost => return Ok(None),

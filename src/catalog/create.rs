@@ -7,7 +7,7 @@ use super::{
     Error, Result, authorise,
     document::Document,
     files,
-    idempotency::{Key, Record},
+    idempotency::{self, Key, Record},
     location, publish,
     relation::{Entry, Relation},
     tables::Table,
@@ -262,8 +262,7 @@ async fn write_and_insert<R: Relation>(
     let document = Document::new(file, Bytes::from(metadata.to_json()), metadata);
     let new = new_row(&document)?;
     files::write(&warehouse, &document.location, document.json.clone()).await?;
-    let location = Some(new.metadata_location.clone());
-    let record = key.map(|key| Record { key, status: 200, location, detail: None });
+    let record = idempotency::about(key.as_ref(), &new.metadata_location, new.uuid);
     // A crash before the insert leaves a file that no row names; after it, a whole table or view.
     let refused = match insert(&app, &warehouse, &ident, &new, record.as_ref()).await? {
         Create::Done(row) => {

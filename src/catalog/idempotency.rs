@@ -7,10 +7,10 @@
 pub use crate::db::idempotency::{DETAIL_BYTES_MAX, Kept, Key, Record};
 
 use super::{
-    Error, Result,
+    Error, Result, authorise,
     queue::{Turn, WAITING_MAX},
 };
-use crate::{app::App, db};
+use crate::{app::App, auth::Caller, db};
 use std::sync::Arc;
 use uuid::Uuid;
 
@@ -28,7 +28,8 @@ pub enum Begun {
 
 /// # Errors
 /// `Error::KeyReused`; `Error::Busy` when too many wait with the same key.
-pub async fn begin(app: &App, key: &Key) -> Result<Begun> {
+pub async fn begin(app: &App, caller: &Caller, key: &Key) -> Result<Begun> {
+    authorise(caller)?;
     let turn = app.catalog.requests.turn(&(Arc::clone(&key.principal), key.id)).await;
     let turn = turn.ok_or_else(|| Error::Busy(format!("{WAITING_MAX} requests wait with the same Idempotency-Key")))?;
     Ok(find(app, key).await?.map_or(Begun::Fresh(turn), Begun::Answered))
@@ -61,6 +62,29 @@ pub async fn keep(app: &App, record: &Record) -> Result<Option<Kept>> {
 /// The record of a success that is about nothing but itself.
 pub(super) fn answered(key: Option<&Key>, status: u16) -> Option<Record> {
     key.map(|key| Record { key: key.clone(), status, location: None, detail: None })
+}
+
+/// The record of a success that is about a version of a table or view. An old file may have no uuid: the row's is needed
+/// to read it again.
+pub(super) fn about(key: Option<&Key>, file: &str, uuid: Uuid) -> Option<Record> {
+    let detail = serde_json::to_string(&uuid).ok();
+    key.map(|key| Record { key: key.clone(), status: 200, location: Some(file.to_owned()), detail })
+}
+
+/// What such an answer was about.
+#[derive(Debug, Clone)]
+pub struct Version {
+    /// Its metadata file.
+    pub file: String,
+    pub uuid: Uuid,
+}
+
+impl Version {
+    /// `None` when the answer was about none.
+    pub fn of(kept: &Kept) -> Option<Version> {
+        let uuid = serde_json::from_str(kept.detail.as_deref()?).ok()?;
+        Some(Version { file: kept.location.clone()?, uuid })
+    }
 }
 
 /// Whoever won a race may have been the same request at another replica.

@@ -35,7 +35,7 @@ pub async fn create(
         .await
         .map_err(Error::write)?
     {
-        Create::Done(row) => Ok(with_location(row, warehouse)),
+        Create::Done(row) => Ok(show(row, warehouse)),
         Create::Exists => Err(Error::NamespaceExists(namespace.clone())),
         Create::NoParent => Err(Error::NoSuchNamespace(namespace.parent().unwrap_or_else(|| namespace.clone()))),
     }
@@ -47,18 +47,42 @@ pub async fn load(app: &App, caller: &Caller, warehouse: &Warehouse, namespace: 
     authorise(caller)?;
     let row = db::namespaces::load(&app.db, warehouse.id, namespace).await.map_err(Error::read)?;
     let row = row.ok_or_else(|| Error::NoSuchNamespace(namespace.clone()))?;
-    Ok(with_location(row, warehouse))
+    Ok(show(row, warehouse))
+}
+
+/// What a creation answers when it is asked again: the properties as they are now, or as they were `given` where the
+/// namespace is gone.
+///
+/// # Errors
+/// When the database is away.
+pub async fn created(
+    app: &App,
+    caller: &Caller,
+    warehouse: &Warehouse,
+    namespace: &Namespace,
+    given: Properties,
+) -> Result<Properties> {
+    match load(app, caller, warehouse, namespace).await {
+        Ok(row) => Ok(row.properties),
+        Err(Error::NoSuchNamespace(_)) => Ok(with_location(given, namespace, warehouse)),
+        Err(error) => Err(error),
+    }
+}
+
+fn show(row: NamespaceRow, warehouse: &Warehouse) -> NamespaceRow {
+    let properties = with_location(row.properties, &row.namespace, warehouse);
+    NamespaceRow { properties, ..row }
 }
 
 /// Shows where tables go by default. Trino needs to be told: without it, it creates a table at once instead of staging
 /// it, and then refuses it because its folder is not empty.
-fn with_location(mut row: NamespaceRow, warehouse: &Warehouse) -> NamespaceRow {
-    if !row.properties.contains_key(location::NAMESPACE_LOCATION)
-        && let Some(place) = location::of_namespace(&warehouse.location, &row.namespace)
+fn with_location(mut properties: Properties, namespace: &Namespace, warehouse: &Warehouse) -> Properties {
+    if !properties.contains_key(location::NAMESPACE_LOCATION)
+        && let Some(place) = location::of_namespace(&warehouse.location, namespace)
     {
-        row.properties.insert(location::NAMESPACE_LOCATION.to_owned(), place);
+        properties.insert(location::NAMESPACE_LOCATION.to_owned(), place);
     }
-    row
+    properties
 }
 
 /// Names of the direct children of `parent`, of the top level when `None`.

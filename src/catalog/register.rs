@@ -12,7 +12,7 @@ use super::{
     create::{new_row, touches_another},
     document::{self, Document},
     files,
-    idempotency::{self, Key, Record},
+    idempotency::{self, Key, Record, Version},
     location, publish,
     relation::{Entry, Relation},
     tables::{self, Table},
@@ -104,7 +104,7 @@ async fn adopt<R: Relation>(
     let row = occupant::<R>(app, warehouse, ident, existing).await?;
     let document = candidate(app, warehouse, row.as_ref(), file).await?;
     let new = new_row::<R>(&document)?;
-    let record = answer_about(key, &new.metadata_location, None);
+    let record = idempotency::about(key, &new.metadata_location, new.uuid);
     // Only now: commits need not wait for a large file to be read.
     let turn = take_turn(app, warehouse, ident).await?;
     let (app, warehouse, ident) = (app.clone(), Arc::clone(warehouse), ident.clone());
@@ -118,11 +118,6 @@ async fn adopt<R: Relation>(
         tracing::error!(name = %ident, %error, "a registration broke off");
         Err(Error::CommitStateUnknown(ident))
     })
-}
-
-/// The record of an answer that is about a metadata file.
-fn answer_about(key: Option<&Key>, file: &str, detail: Option<String>) -> Option<Record> {
-    key.map(|key| Record { key: key.clone(), status: 200, location: Some(file.to_owned()), detail })
 }
 
 /// Who has the name, where the registration may go on; says no early, before a file is read.
@@ -265,8 +260,7 @@ pub async fn unregister(
     let _turn = take_turn(app, warehouse, ident).await?;
     for _ in 0..ATTEMPTS_MAX {
         let Table { row, document, .. } = tables::read(app, warehouse, ident).await?;
-        // An old file may have no uuid: the row's is needed to read it again.
-        let record = answer_about(key, &row.metadata_location, Some(row.uuid.to_string()));
+        let record = idempotency::about(key, &row.metadata_location, row.uuid);
         if forget(app, ident, &row, record.as_ref()).await? {
             return Ok(document);
         }
@@ -283,14 +277,13 @@ pub async fn unregistered(
     app: &App,
     caller: &Caller,
     warehouse: &Warehouse,
-    file: Option<&str>,
-    uuid: Option<&str>,
+    version: Option<Version>,
 ) -> Result<Arc<Document>> {
     authorise(caller)?;
-    let unreadable = || Error::internal("the record of an unregistration names no file and uuid");
-    let file = file.ok_or_else(unreadable)?;
-    let uuid = uuid.and_then(|uuid| Uuid::try_parse(uuid).ok()).ok_or_else(unreadable)?;
-    app.catalog.documents.read_file(warehouse, file, uuid).await
+    let Some(Version { file, uuid }) = version else {
+        return Err(Error::internal("the record of an unregistration names no version"));
+    };
+    app.catalog.documents.read_file(warehouse, &file, uuid).await
 }
 
 /// `false` when something came first.

@@ -6,7 +6,7 @@
 use super::{
     Caches, Error, Result,
     document::{Document, Documents},
-    idempotency::{self, Key},
+    idempotency::{self, Key, Version},
     warehouses::Warehouse,
 };
 use crate::{
@@ -221,7 +221,8 @@ pub(super) async fn read<R: Relation>(app: &App, warehouse: &Arc<Warehouse>, ide
     Ok(Entry { warehouse: Arc::clone(warehouse), row, document })
 }
 
-/// One version, or the current one when that version is not asked for or its file is gone.
+/// A version that an answer was about, whatever became of the name since; the current one where the answer was about
+/// none, or where the file is gone.
 ///
 /// # Errors
 /// As [`read`].
@@ -229,20 +230,15 @@ pub(super) async fn read_version<R: Relation>(
     app: &App,
     warehouse: &Arc<Warehouse>,
     ident: &TableIdent,
-    metadata_location: Option<String>,
-) -> Result<Entry<R>> {
-    let documents = R::documents(&app.catalog);
-    let current = row::<R>(app, warehouse, ident).await?;
-    if let Some(metadata_location) = metadata_location {
-        let row = TableRow { metadata_location, ..current.clone() };
-        match documents.read(warehouse, &row).await {
-            Ok(document) => return Ok(Entry { warehouse: Arc::clone(warehouse), row, document }),
+    version: Option<Version>,
+) -> Result<Arc<Document<R>>> {
+    if let Some(Version { file, uuid }) = version {
+        match R::documents(&app.catalog).read_file(warehouse, &file, uuid).await {
             Err(Error::MetadataMissing(_)) => {}
-            Err(error) => return Err(error),
+            read => return read,
         }
     }
-    let document = documents.read(warehouse, &current).await?;
-    Ok(Entry { warehouse: Arc::clone(warehouse), row: current, document })
+    Ok(read::<R>(app, warehouse, ident).await?.document)
 }
 
 /// Names in order.

@@ -4,7 +4,8 @@ pub use crate::db::tables::Kind;
 
 use super::{
     Error, Result, authorise,
-    idempotency::{self, Key},
+    document::Document,
+    idempotency::{self, Key, Version},
     purge,
     relation::{self, Entry},
     warehouses::Warehouse,
@@ -37,7 +38,8 @@ pub async fn load(app: &App, caller: &Caller, warehouse: &Arc<Warehouse>, ident:
     read(app, warehouse, ident).await
 }
 
-/// One version of a table, or its current one when that version is not asked for or its file is gone.
+/// The version of a table that an answer was about, for giving it again, whatever became of the table since; the current
+/// one where the answer was about none, or where the file is gone.
 ///
 /// # Errors
 /// As [`load`].
@@ -46,10 +48,10 @@ pub async fn version(
     caller: &Caller,
     warehouse: &Arc<Warehouse>,
     ident: &TableIdent,
-    metadata_location: Option<String>,
-) -> Result<Table> {
+    version: Option<Version>,
+) -> Result<Arc<Document<TableMetadata>>> {
     authorise(caller)?;
-    relation::read_version(app, warehouse, ident, metadata_location).await
+    relation::read_version(app, warehouse, ident, version).await
 }
 
 /// # Errors

@@ -3,7 +3,8 @@
 
 use super::{
     Error, Result, authorise, commit,
-    idempotency::{self, Key},
+    document::Document,
+    idempotency::{self, Key, Version},
     relation::{self, Entry},
     warehouses::Warehouse,
 };
@@ -34,7 +35,8 @@ pub async fn load(app: &App, caller: &Caller, warehouse: &Arc<Warehouse>, ident:
     relation::read(app, warehouse, ident).await
 }
 
-/// One version of a view, or its current one when that version is not asked for or its file is gone.
+/// The version of a view that an answer was about, for giving it again, whatever became of the view since; the current
+/// one where the answer was about none, or where the file is gone.
 ///
 /// # Errors
 /// As [`load`].
@@ -43,10 +45,10 @@ pub async fn version(
     caller: &Caller,
     warehouse: &Arc<Warehouse>,
     ident: &TableIdent,
-    metadata_location: Option<String>,
-) -> Result<View> {
+    version: Option<Version>,
+) -> Result<Arc<Document<ViewMetadata>>> {
     authorise(caller)?;
-    relation::read_version(app, warehouse, ident, metadata_location).await
+    relation::read_version(app, warehouse, ident, version).await
 }
 
 /// # Errors

@@ -3,12 +3,21 @@
 //! Applying is pure, so a commit that lost a race is simply applied again to the newer base.
 
 use super::{
-    Error, Result, builder::Builder, ensure, ident::TableIdent, json::Reader, metadata::TableMetadata,
-    requirement::Requirement, update::Update,
+    Error, Result,
+    builder::Builder,
+    ensure,
+    ident::TableIdent,
+    json::Reader,
+    metadata::TableMetadata,
+    requirement::Requirement,
+    update::{UPDATES_MAX, Update},
 };
 
 /// The format version of a new table that names none.
 pub(super) const FORMAT_VERSION_DEFAULT: u8 = 2;
+
+/// Changes in one transaction.
+pub const CHANGES_MAX: usize = 1_000;
 
 /// `CommitTableRequest` of the REST specification: requirements and updates, parsed.
 #[derive(Debug, Clone)]
@@ -28,19 +37,29 @@ impl Commit {
     /// `CommitTransactionRequest` of the REST specification: commits to several tables.
     ///
     /// # Errors
-    /// As [`Commit::parse`]; `Error::Invalid` when `table-changes` is missing.
+    /// As [`Commit::parse`]; `Error::Invalid` when `table-changes` is missing or has more than [`CHANGES_MAX`].
     pub fn parse_transaction(bytes: &[u8]) -> Result<Vec<Self>> {
         Reader::whole(bytes, |reader| {
             let mut changes = None;
             reader.members(|reader, key| {
                 match key {
-                    "table-changes" => changes = reader.optional(|reader| reader.list(Self::read))?,
+                    "table-changes" => changes = reader.optional(Self::read_changes)?,
                     _ => drop(reader.skip()?),
                 }
                 Ok(())
             })?;
             changes.ok_or_else(|| Error::Invalid("missing field: table-changes".to_owned()))
         })
+    }
+
+    fn read_changes(reader: &mut Reader<'_>) -> Result<Vec<Self>> {
+        let mut changes = Vec::new();
+        reader.elements(|reader| {
+            ensure(changes.len() < CHANGES_MAX, || format!("a transaction has at most {CHANGES_MAX} changes"))?;
+            changes.push(Self::read(reader)?);
+            Ok(())
+        })?;
+        Ok(changes)
     }
 
     fn read(reader: &mut Reader<'_>) -> Result<Self> {
@@ -67,6 +86,18 @@ impl Commit {
     /// Whether this completes a staged create (`assert-create` is required).
     pub fn is_create(&self) -> bool {
         self.requirements.iter().any(|requirement| matches!(requirement, Requirement::Create))
+    }
+
+    /// Whether several commits to one table can become one version of it.
+    ///
+    /// # Errors
+    /// `Error::Invalid` when a later one requires that there is no table, or when there are more than [`UPDATES_MAX`]
+    /// updates in all.
+    pub fn check_together(commits: &[Commit]) -> Result<()> {
+        let is_first_create = !commits.iter().skip(1).any(Commit::is_create);
+        ensure(is_first_create, || "a later one requires that the table does not exist".to_owned())?;
+        let updates: usize = commits.iter().map(|commit| commit.updates.len()).sum();
+        ensure(updates <= UPDATES_MAX, || format!("more than {UPDATES_MAX} updates in one transaction"))
     }
 
     /// The metadata after this commit, or `None` when nothing changes. `base_location` is the metadata file of `base`

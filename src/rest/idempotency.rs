@@ -15,7 +15,7 @@ use crate::{
     auth::Caller,
     catalog::{
         self,
-        idempotency::{self, Begun, DETAIL_BYTES_MAX, Kept, Key, Record},
+        idempotency::{self, Begun, DETAIL_BYTES_MAX, Kept, Key, Record, Version},
         warehouses::Warehouse,
     },
 };
@@ -42,7 +42,7 @@ pub async fn once(
     let change = |key| super::change(app, caller, warehouse, named, parts, body.clone(), key);
     let Some(key) = key(app, caller, parts, &body)? else { return change(None).await };
     let again = |kept| again(app, caller, warehouse, named, parts, &body, kept);
-    let _turn = match idempotency::begin(app, &key).await? {
+    let _turn = match idempotency::begin(app, caller, &key).await? {
         Begun::Answered(kept) => return again(kept).await,
         Begun::Fresh(turn) => turn,
     };
@@ -119,7 +119,8 @@ async fn again(
     kept: Kept,
 ) -> Result<Response> {
     metrics::counter!("tidewater_requests_answered_again_total").increment(1);
-    let Kept { status, location, detail, .. } = kept;
+    let version = Version::of(&kept);
+    let Kept { status, detail, .. } = kept;
     if status >= 400 {
         return Ok(error::again(status, detail));
     }
@@ -127,20 +128,26 @@ async fn again(
         Named::CreateNamespace => namespaces::create_namespace_again(app, caller, warehouse, body).await,
         Named::UpdateProperties(_) => namespaces::update_properties_again(body, detail),
         Named::CreateTable(namespace) => {
-            tables::create_table_again(app, caller, warehouse, namespace, &parts.headers, body, location).await
+            tables::create_table_again(app, caller, warehouse, namespace, &parts.headers, body, version).await
         }
-        Named::UpdateTable(ident) => tables::update_table_again(app, caller, warehouse, ident, location).await,
+        Named::UpdateTable(ident) => tables::update_table_again(app, caller, warehouse, ident, version).await,
         Named::RegisterTable(namespace) => {
-            register::register_table_again(app, caller, warehouse, namespace, &parts.headers, body, location).await
+            register::register_table_again(app, caller, warehouse, namespace, &parts.headers, body, version).await
         }
-        Named::UnregisterTable(_) => register::unregister_table_again(app, caller, warehouse, location, detail).await,
+        Named::UnregisterTable(_) => register::unregister_table_again(app, caller, warehouse, version).await,
         Named::CreateView(namespace) => {
-            views::create_view_again(app, caller, warehouse, namespace, body, location).await
+            views::create_view_again(app, caller, warehouse, namespace, body, version).await
         }
-        Named::ReplaceView(ident) => views::show_version(app, caller, warehouse, ident, location).await,
+        Named::ReplaceView(ident) => views::show_version(app, caller, warehouse, ident, version).await,
         Named::RegisterView(namespace) => {
-            views::register_view_again(app, caller, warehouse, namespace, body, location).await
+            views::register_view_again(app, caller, warehouse, namespace, body, version).await
         }
-        _ => Ok(answer::no_content()),
+        Named::DropNamespace(_)
+        | Named::DropTable(_)
+        | Named::RenameTable
+        | Named::CommitTransaction
+        | Named::DropView(_)
+        | Named::RenameView => Ok(answer::no_content()),
+        _ => Err(catalog::Error::internal("an operation whose answer cannot be given again").into()),
     }
 }

@@ -27,6 +27,7 @@ pub struct ListNamespacesResponse<'a> {
 pub struct CreateNamespaceRequest {
     namespace: Vec<String>,
     #[serde(default)]
+    #[schema(value_type = Option<std::collections::BTreeMap<String, String>>)]
     properties: Option<Properties>,
 }
 
@@ -34,6 +35,7 @@ pub struct CreateNamespaceRequest {
 #[derive(Serialize, ToSchema)]
 pub struct NamespaceResponse<'a> {
     namespace: &'a [String],
+    #[schema(value_type = std::collections::BTreeMap<String, String>)]
     properties: &'a Properties,
 }
 
@@ -42,6 +44,7 @@ pub struct UpdatePropertiesRequest {
     #[serde(default)]
     removals: Option<Vec<String>>,
     #[serde(default)]
+    #[schema(value_type = Option<std::collections::BTreeMap<String, String>>)]
     updates: Option<Properties>,
 }
 
@@ -79,7 +82,7 @@ pub async fn create_namespace(
     Ok(answer::json(StatusCode::OK, &response))
 }
 
-/// As it is now.
+/// As it is now, or as it was made when it is gone.
 pub async fn create_namespace_again(
     app: &App,
     caller: &Caller,
@@ -87,7 +90,11 @@ pub async fn create_namespace_again(
     body: &[u8],
 ) -> Result<Response> {
     let request: CreateNamespaceRequest = parse(body)?;
-    load_namespace_metadata(app, caller, warehouse, &Namespace::new(request.namespace)?).await
+    let namespace = Namespace::new(request.namespace)?;
+    let given = request.properties.unwrap_or_default();
+    let properties = namespaces::created(app, caller, warehouse, &namespace, given).await?;
+    let response = NamespaceResponse { namespace: namespace.levels(), properties: &properties };
+    Ok(answer::json(StatusCode::OK, &response))
 }
 
 pub async fn load_namespace_metadata(

@@ -1,19 +1,18 @@
 //! Tables that come with their files, and tables that leave theirs.
 
 use super::{
-    answer,
     body::parse,
     error::Result,
-    tables::{LoadResult, set_etag, storage_config},
+    tables::{LoadResult, show_stored},
 };
 use crate::{
     app::App,
     auth::Caller,
     catalog::{
-        document::{Document, Snapshots},
-        idempotency::Key,
+        document::Document,
+        idempotency::{Key, Version},
         register::{self, Existing},
-        tables::{self, Table},
+        tables,
         warehouses::Warehouse,
     },
     iceberg::ident::{Namespace, TableIdent},
@@ -47,7 +46,7 @@ pub async fn register_table(
     let existing = if request.overwrite == Some(true) { Existing::Repoint } else { Existing::Keep };
     let file = &request.metadata_location;
     let table = register::register(app, caller, warehouse, &ident, file, existing, key).await?;
-    Ok(show_registered(app, caller, &ident, headers, &table))
+    Ok(show_stored(app, caller, warehouse, &ident, headers, &table.document))
 }
 
 /// The answer to a registration that was answered before.
@@ -58,23 +57,12 @@ pub async fn register_table_again(
     namespace: &Namespace,
     headers: &HeaderMap,
     body: &[u8],
-    metadata_location: Option<String>,
+    version: Option<Version>,
 ) -> Result<Response> {
     let request: RegisterTableRequest = parse(body)?;
     let ident = TableIdent::new(namespace.clone(), request.name)?;
-    let table = tables::version(app, caller, warehouse, &ident, metadata_location).await?;
-    Ok(show_registered(app, caller, &ident, headers, &table))
-}
-
-fn show_registered(app: &App, caller: &Caller, ident: &TableIdent, headers: &HeaderMap, table: &Table) -> Response {
-    let Table { warehouse, row, document } = table;
-    let config = storage_config(app, caller, warehouse, ident, (&row.location, row.uuid), headers);
-    let mut response = LoadResult::new(Some(&document.location), Some(&config)).around(document.json.clone());
-    match config.credential() {
-        Some(_) => answer::forbid_storing(&mut response),
-        None => set_etag(&mut response, document, Snapshots::All),
-    }
-    response
+    let document = tables::version(app, caller, warehouse, &ident, version).await?;
+    Ok(show_stored(app, caller, warehouse, &ident, headers, &document))
 }
 
 pub async fn unregister_table(
@@ -93,11 +81,9 @@ pub async fn unregister_table_again(
     app: &App,
     caller: &Caller,
     warehouse: &Warehouse,
-    metadata_location: Option<String>,
-    uuid: Option<String>,
+    version: Option<Version>,
 ) -> Result<Response> {
-    let file = metadata_location.as_deref();
-    let document = register::unregistered(app, caller, warehouse, file, uuid.as_deref()).await?;
+    let document = register::unregistered(app, caller, warehouse, version).await?;
     Ok(show_unregistered(&document))
 }
 

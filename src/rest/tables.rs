@@ -17,8 +17,8 @@ use crate::{
         credentials,
         deflated::Deflated,
         document::{Document, Snapshots, off_thread},
-        idempotency::Key,
-        tables::{self, Files, Table},
+        idempotency::{Key, Version},
+        tables::{self, Files},
         warehouses::Warehouse,
     },
     iceberg::{
@@ -59,6 +59,7 @@ pub struct RenameTableRequest {
 }
 
 #[derive(Deserialize, ToSchema)]
+#[schema(as = Identifier)]
 pub struct OwnedIdentifier {
     namespace: Vec<String>,
     name: String,
@@ -103,7 +104,7 @@ pub fn is_staged(body: &[u8]) -> bool {
     CreateTable::parse(body).is_ok_and(|request| request.stage_create)
 }
 
-/// The answer to a create that was answered before: the table in its first version, or in its current one.
+/// The answer to a create that was answered before.
 pub async fn create_table_again(
     app: &App,
     caller: &Caller,
@@ -111,11 +112,11 @@ pub async fn create_table_again(
     namespace: &Namespace,
     headers: &HeaderMap,
     body: &Bytes,
-    metadata_location: Option<String>,
+    version: Option<Version>,
 ) -> Result<Response> {
     let ident = TableIdent::new(namespace.clone(), CreateTable::parse(body)?.name)?;
-    let table = tables::version(app, caller, warehouse, &ident, metadata_location).await?;
-    Ok(show_created(app, caller, warehouse, &ident, headers, &Created::Stored(table)))
+    let document = tables::version(app, caller, warehouse, &ident, version).await?;
+    Ok(show_stored(app, caller, warehouse, &ident, headers, &document))
 }
 
 fn show_created(
@@ -126,21 +127,34 @@ fn show_created(
     headers: &HeaderMap,
     created: &Created,
 ) -> Response {
-    let place = match created {
-        Created::Stored(table) => (table.row.location.as_str(), table.row.uuid),
-        Created::Staged(staged) => (staged.location.as_str(), staged.uuid),
+    let staged = match created {
+        Created::Stored(table) => return show_stored(app, caller, warehouse, ident, headers, &table.document),
+        Created::Staged(staged) => staged,
     };
-    let config = storage_config(app, caller, warehouse, ident, place, headers);
-    let mut response = match created {
-        Created::Stored(table) => {
-            LoadResult::new(Some(&table.document.location), Some(&config)).around(table.document.json.clone())
-        }
-        Created::Staged(staged) => LoadResult::new(None, Some(&config)).around(staged.json.clone()),
-    };
-    match (created, config.expires()) {
-        (_, true) => answer::forbid_storing(&mut response),
-        (Created::Stored(table), false) => set_etag(&mut response, &table.document, Snapshots::All),
-        (Created::Staged(_), false) => {}
+    let config = storage_config(app, caller, warehouse, ident, (&staged.location, staged.uuid), headers);
+    let mut response = LoadResult::new(None, Some(&config)).around(staged.json.clone());
+    if config.expires() {
+        answer::forbid_storing(&mut response);
+    }
+    response
+}
+
+/// `LoadTableResult` for whoever made this version of a table.
+pub(super) fn show_stored(
+    app: &App,
+    caller: &Caller,
+    warehouse: &Warehouse,
+    ident: &TableIdent,
+    headers: &HeaderMap,
+    document: &Document,
+) -> Response {
+    // Old files without one get their table's when they are read; keys for no table open nothing.
+    let uuid = document.metadata.uuid().unwrap_or_default();
+    let config = storage_config(app, caller, warehouse, ident, (document.metadata.location(), uuid), headers);
+    let mut response = LoadResult::new(Some(&document.location), Some(&config)).around(document.json.clone());
+    match config.expires() {
+        true => answer::forbid_storing(&mut response),
+        false => set_etag(&mut response, document, Snapshots::All),
     }
     response
 }
@@ -192,23 +206,23 @@ pub async fn update_table(
         return Err(Error::invalid(format!("the commit's identifier is not that of its path: {ident}")));
     }
     let table = commit::commit(app, caller, warehouse, ident, commit, key).await?;
-    Ok(show_committed(&table))
+    Ok(show_committed(&table.document))
 }
 
-/// The answer to a commit that was answered before: the version it made, or the current one.
+/// The answer to a commit that was answered before.
 pub async fn update_table_again(
     app: &App,
     caller: &Caller,
     warehouse: &Arc<Warehouse>,
     ident: &TableIdent,
-    metadata_location: Option<String>,
+    version: Option<Version>,
 ) -> Result<Response> {
-    Ok(show_committed(&tables::version(app, caller, warehouse, ident, metadata_location).await?))
+    Ok(show_committed(&*tables::version(app, caller, warehouse, ident, version).await?))
 }
 
-fn show_committed(table: &Table) -> Response {
-    let mut response = LoadResult::new(Some(&table.document.location), None).around(table.document.json.clone());
-    set_etag(&mut response, &table.document, Snapshots::All);
+fn show_committed(document: &Document) -> Response {
+    let mut response = LoadResult::new(Some(&document.location), None).around(document.json.clone());
+    set_etag(&mut response, document, Snapshots::All);
     response
 }
 

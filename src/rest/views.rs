@@ -13,15 +13,14 @@ use crate::{
     auth::Caller,
     catalog::{
         create,
-        document::off_thread,
-        idempotency::Key,
-        register,
-        views::{self, View},
+        document::{Document, off_thread},
+        idempotency::{Key, Version},
+        register, views,
         warehouses::Warehouse,
     },
     iceberg::{
         ident::{Namespace, TableIdent},
-        view::{commit::ViewCommit, create::CreateView},
+        view::{ViewMetadata, commit::ViewCommit, create::CreateView},
     },
 };
 use axum::response::Response;
@@ -59,20 +58,20 @@ pub async fn create_view(
     key: Option<&Key>,
 ) -> Result<Response> {
     let request = off_thread(body.len(), move || CreateView::parse(&body)).await??;
-    Ok(show(&create::create_view(app, caller, warehouse, namespace, request, key).await?))
+    Ok(show(&create::create_view(app, caller, warehouse, namespace, request, key).await?.document))
 }
 
-/// The answer to a create that was answered before: the view in its first version, or in its current one.
+/// The answer to a create that was answered before.
 pub async fn create_view_again(
     app: &App,
     caller: &Caller,
     warehouse: &Arc<Warehouse>,
     namespace: &Namespace,
     body: &Bytes,
-    metadata_location: Option<String>,
+    version: Option<Version>,
 ) -> Result<Response> {
     let ident = TableIdent::new(namespace.clone(), CreateView::parse(body)?.name)?;
-    show_version(app, caller, warehouse, &ident, metadata_location).await
+    show_version(app, caller, warehouse, &ident, version).await
 }
 
 pub async fn load_view(
@@ -83,7 +82,7 @@ pub async fn load_view(
     query: &str,
 ) -> Result<Response> {
     path::referenced_by(query)?;
-    Ok(show(&views::load(app, caller, warehouse, ident).await?))
+    Ok(show(&views::load(app, caller, warehouse, ident).await?.document))
 }
 
 pub async fn replace_view(
@@ -98,7 +97,7 @@ pub async fn replace_view(
     if commit.identifier.as_ref().is_some_and(|named| named != ident) {
         return Err(Error::invalid(format!("the commit's identifier is not that of its path: {ident}")));
     }
-    Ok(show(&views::replace(app, caller, warehouse, ident, commit, key).await?))
+    Ok(show(&views::replace(app, caller, warehouse, ident, commit, key).await?.document))
 }
 
 pub async fn drop_view(
@@ -129,15 +128,15 @@ pub async fn rename_view(
     Ok(answer::no_content())
 }
 
-/// The answer to a commit that was answered before: the version it made, or the current one.
+/// The answer to a commit that was answered before.
 pub async fn show_version(
     app: &App,
     caller: &Caller,
     warehouse: &Arc<Warehouse>,
     ident: &TableIdent,
-    metadata_location: Option<String>,
+    version: Option<Version>,
 ) -> Result<Response> {
-    Ok(show(&views::version(app, caller, warehouse, ident, metadata_location).await?))
+    Ok(show(&*views::version(app, caller, warehouse, ident, version).await?))
 }
 
 pub async fn register_view(
@@ -149,7 +148,7 @@ pub async fn register_view(
     key: Option<&Key>,
 ) -> Result<Response> {
     let (ident, file) = parse_register(namespace, body)?;
-    Ok(show(&register::register_view(app, caller, warehouse, &ident, &file, key).await?))
+    Ok(show(&register::register_view(app, caller, warehouse, &ident, &file, key).await?.document))
 }
 
 /// The answer to a registration that was answered before.
@@ -159,10 +158,10 @@ pub async fn register_view_again(
     warehouse: &Arc<Warehouse>,
     namespace: &Namespace,
     body: &[u8],
-    metadata_location: Option<String>,
+    version: Option<Version>,
 ) -> Result<Response> {
     let (ident, _) = parse_register(namespace, body)?;
-    show_version(app, caller, warehouse, &ident, metadata_location).await
+    show_version(app, caller, warehouse, &ident, version).await
 }
 
 fn parse_register(namespace: &Namespace, body: &[u8]) -> Result<(TableIdent, String)> {
@@ -171,6 +170,6 @@ fn parse_register(namespace: &Namespace, body: &[u8]) -> Result<(TableIdent, Str
 }
 
 /// `LoadViewResult` of the specification.
-fn show(view: &View) -> Response {
-    LoadResult::new(Some(&view.document.location), None).around(view.document.json.clone())
+fn show(document: &Document<ViewMetadata>) -> Response {
+    LoadResult::new(Some(&document.location), None).around(document.json.clone())
 }

@@ -6,6 +6,7 @@
 #[macro_use]
 mod database;
 mod catalog;
+mod history;
 mod s3;
 mod server;
 
@@ -17,6 +18,7 @@ mod connect;
 mod crash;
 mod full_disk;
 mod functions;
+mod idempotency;
 mod ledger;
 mod lifecycle;
 mod limits;

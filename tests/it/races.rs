@@ -3,19 +3,18 @@
 use crate::{
     catalog::{Answer, Catalog},
     database::Database,
+    history::{self, at_once, create_table, key, location},
     s3::{BUCKET, S3},
     server::Server,
 };
 use serde_json::{Value, json};
 use std::{
     collections::BTreeSet,
-    future::Future,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
 };
-use tokio::sync::Barrier;
 
 on_both_databases! {
     sixteen_writers_on_one_table_make_a_chain,
@@ -29,8 +28,6 @@ const WRITERS: usize = 16;
 const COMMITS: usize = 10;
 /// Of one writer on a table that moves; it misses about every other time.
 const ATTEMPTS_MAX: usize = 100 * COMMITS;
-/// More than all commits to one table, so that the metadata log still names the first file: it keeps 100 by default.
-const VERSIONS_KEPT: usize = 2 * WRITERS * COMMITS;
 
 async fn sixteen_writers_on_one_table_make_a_chain(database: Database) {
     let server = Server::start(database).await;
@@ -135,38 +132,6 @@ async fn racing_creates_have_one_winner_and_leave_one_file(database: Database) {
     assert_eq!(files, [key(&location(&won))]);
 }
 
-/// Starts all at the same moment and waits for all.
-async fn at_once<T, F>(count: usize, work: impl Fn(usize) -> F) -> Vec<T>
-where
-    T: Send + 'static,
-    F: Future<Output = T> + Send + 'static,
-{
-    let barrier = Arc::new(Barrier::new(count));
-    let tasks: Vec<_> = (0..count)
-        .map(|at| {
-            let (barrier, work) = (Arc::clone(&barrier), work(at));
-            tokio::spawn(async move {
-                barrier.wait().await;
-                work.await
-            })
-        })
-        .collect();
-    let mut results = Vec::new();
-    for task in tasks {
-        results.push(task.await.expect("a writer ends well"));
-    }
-    results
-}
-
-/// A table that keeps its whole history in the metadata log; answers its first metadata file.
-async fn create_table(catalog: &Catalog, table: &str) -> String {
-    let fields = json!([{"id": 1, "name": "id", "required": true, "type": "long"}]);
-    let properties = json!({"write.metadata.previous-versions-max": VERSIONS_KEPT.to_string()});
-    let schema = json!({"type": "struct", "schema-id": 0, "fields": fields});
-    let body = json!({"name": table, "schema": schema, "properties": properties});
-    location(&catalog.post("/v1/namespaces/ns/tables", &body).await.ok())
-}
-
 /// The metadata files of one writer's commits. Each must succeed: they require nothing.
 async fn commits(catalog: &Catalog, table: &str, writer: usize) -> Vec<String> {
     let mut files = Vec::new();
@@ -217,34 +182,10 @@ fn one_winner(answers: &[Answer], refusal: &str) -> Value {
     won[0].ok()
 }
 
+/// The history is exactly what was acknowledged.
 async fn check_history(server: &Server, catalog: &Catalog, table: &str, created: String, acknowledged: Vec<String>) {
-    let loaded = catalog.load_table("ns", table).await.ok();
-    let mut chain = log(&loaded["metadata"]);
-    chain.push(location(&loaded));
-    assert_eq!(chain[0], created, "the history starts with the creation");
+    let chain = history::chain(server, catalog, table, &created).await;
     let named: BTreeSet<&String> = chain[1..].iter().collect();
     assert_eq!(named, acknowledged.iter().collect(), "the history is what was acknowledged");
     assert_eq!(named.len(), chain.len() - 1, "no file is in the history twice");
-
-    let s3 = S3::root(server);
-    for pair in chain.windows(2) {
-        let file = s3.get(BUCKET, &key(&pair[1])).await;
-        assert_eq!(log(&file.json()).last(), Some(&pair[0]), "each file was built on the one before");
-    }
-    let folder = key(&created).rsplit_once('/').unwrap().0.to_owned() + "/";
-    let files: BTreeSet<String> = s3.keys(BUCKET, &folder).await.into_iter().collect();
-    assert_eq!(files, chain.iter().map(|file| key(file)).collect(), "commits that lost left no file");
-}
-
-fn location(answer: &Value) -> String {
-    answer["metadata-location"].as_str().expect("a metadata location").to_owned()
-}
-
-fn log(metadata: &Value) -> Vec<String> {
-    let entries = metadata["metadata-log"].as_array().expect("a metadata log");
-    entries.iter().map(|entry| entry["metadata-file"].as_str().unwrap().to_owned()).collect()
-}
-
-fn key(location: &str) -> String {
-    location.strip_prefix(&format!("s3://{BUCKET}/")).expect("a file in the warehouse").to_owned()
 }

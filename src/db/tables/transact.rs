@@ -200,14 +200,15 @@ impl Change for SettleAll {
 
     async fn apply(&self, tx: &mut Tx<'_>) -> Result<(bool, Vec<TableRow>), sqlx::Error> {
         locations::lock_all(tx, self.creates.iter().map(|create| create.location_key.as_str())).await?;
-        let (mut landed, mut rows) = (true, Vec::new());
+        let (mut landed, mut rows) = (false, Vec::new());
+        // One that landed speaks for all; another may have been dropped since, and its history forgotten.
         for swap in &self.swaps {
             let fenced = swap.apply(tx).await?;
-            landed &= fenced.landed;
+            landed |= fenced.landed;
             rows.extend(fenced.row);
         }
         for create in &self.creates {
-            landed &= create.ask(tx).await?;
+            landed |= create.ask(tx).await?;
         }
         Ok((landed, rows))
     }

@@ -20,6 +20,7 @@ on_both!(
     places_collide_within_a_transaction_too,
     crossing_transactions_end_in_values_and_chains,
     settling_fences_every_table,
+    what_became_of_the_others_is_known_when_one_was_dropped_since,
 );
 
 fn step<'a>(base: &'a TableRow, file: &'a str) -> Step<'a> {
@@ -170,4 +171,22 @@ async fn settling_fences_every_table(db: Db) {
     assert_eq!(transact(&db, warehouse, &steps).await, Transacted::Done);
     assert_eq!(tables::settle_all(&db, &swapped, &created).await.expect("settles"), Settled::Landed);
     assert!(matches!(super::create(&db, warehouse, "n.c", &new).await, Create::Exists(Kind::Table)));
+}
+
+/// Nobody may take the others' files for lost: they are their tables'.
+async fn what_became_of_the_others_is_known_when_one_was_dropped_since(db: Db) {
+    let warehouse = warehouse_with_namespace(&db).await;
+    let (a, b) = (make_table(&db, warehouse, "n.a").await, make_table(&db, warehouse, "n.b").await);
+    let (file_a, file_b, new) = (fresh_file(&a.location), fresh_file(&b.location), new_table(Kind::Table));
+    let name = ident("n.c");
+    let steps = [step(&a, &file_a), step(&b, &file_b), Step::Create { ident: &name, new: &new }];
+    assert_eq!(transact(&db, warehouse, &steps).await, Transacted::Done);
+    let swapped = [(a.id, file_a.as_str()), (b.id, file_b.as_str())];
+    let created = [(new.location.as_str(), new.metadata_location.as_str())];
+    for dropped in ["n.c", "n.a"] {
+        let row =
+            tables::drop(&db, warehouse, &ident(dropped), Kind::Table, None).await.expect("drops").expect("was there");
+        tables::forget_history(&db, row.id).await.expect("forgets");
+        assert_eq!(tables::settle_all(&db, &swapped, &created).await.expect("settles"), Settled::Landed, "{dropped}");
+    }
 }

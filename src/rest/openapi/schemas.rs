@@ -478,9 +478,9 @@ mod tests {
 
     #[test]
     fn schemas_are_schemas_and_refer_to_each_other_only() {
-        let names: Vec<&str> = all().into_iter().map(|(name, _)| name).collect();
-        let text =
-            serde_json::to_string(&described().into_iter().map(|(_, schema)| schema).collect::<Vec<_>>()).unwrap();
+        let schemas = all();
+        let names: Vec<&str> = schemas.iter().map(|(name, _)| *name).collect();
+        let text = serde_json::to_string(&schemas.iter().map(|(_, schema)| schema).collect::<Vec<_>>()).unwrap();
         for reference in text.split("#/components/schemas/").skip(1) {
             let name = reference.split('"').next().unwrap();
             assert!(names.contains(&name), "{name}");

@@ -72,6 +72,24 @@ async fn an_answer_shows_the_version_that_the_request_made(db: Db) {
     assert_eq!(server.get(TABLE).await.expect(200)["metadata"]["properties"]["k"], "2", "and undoes nothing");
 }
 
+async fn an_answer_is_given_again_whatever_became_of_what_it_was_about(db: Db) {
+    let server = server(db).await;
+    let keys: Vec<Uuid> = (0..3).map(|_| Uuid::now_v7()).collect();
+    let (tables, namespace) = ("/namespaces/n/tables", json!({"namespace": ["m"], "properties": {"a": "b"}}));
+    let made = send(&server, &keys[0], "POST", "/namespaces", &namespace).await.expect(200);
+    let created = send(&server, &keys[1], "POST", tables, &new_table("u")).await.expect(200);
+    let committed = send(&server, &keys[2], "POST", TABLE, &set("1")).await.expect(200);
+    server.delete("/namespaces/m").await.expect(204);
+    let names = |name: &str| json!({"namespace": ["n"], "name": name});
+    server.post("/tables/rename", json!({"source": names("u"), "destination": names("v")})).await.expect(204);
+    server.delete(TABLE).await.expect(204);
+    assert_eq!(send(&server, &keys[0], "POST", "/namespaces", &namespace).await.expect(200), made);
+    assert_eq!(send(&server, &keys[1], "POST", tables, &new_table("u")).await.expect(200), created);
+    assert_eq!(send(&server, &keys[2], "POST", TABLE, &set("1")).await.expect(200), committed);
+    server.get("/namespaces/m").await.expect(404);
+    server.get(TABLE).await.expect(404);
+}
+
 async fn refusals_are_answered_again_even_once_they_would_not_be(db: Db) {
     let server = server(db).await;
     let key = Uuid::now_v7();
@@ -120,25 +138,63 @@ async fn what_is_no_key_is_refused(db: Db) {
     server.send("GET", TABLE, &[("idempotency-key", "x")], "").await.expect(200);
 }
 
+async fn keys_of_others_mean_nothing(db: Db) {
+    let server = server(db).await;
+    let mut other = Server::replica_of(&server).await;
+    let theirs = server.app.auth.create_key("bob", None, now_ms()).await.unwrap();
+    let token = server.app.auth.issue(&theirs.id, &theirs.secret, now_ms()).await.unwrap();
+    other.token = token.access_token.expose_secret().to_owned();
+    let (key, create) = (Uuid::now_v7(), json!({"namespace": ["m"]}));
+    send(&server, &key, "POST", "/namespaces", &create).await.expect(200);
+    let refused = send(&other, &key, "POST", "/namespaces", &create).await;
+    assert_eq!(refused.error(), "409 AlreadyExistsException Namespace already exists: m");
+    let again = send(&other, &key, "POST", "/namespaces", &create).await;
+    assert_eq!(again.error(), refused.error());
+    send(&server, &key, "POST", "/namespaces", &create).await.expect(200);
+    let reused = send(&other, &key, "POST", "/namespaces", &json!({"namespace": ["o"]})).await;
+    assert!(reused.error().starts_with("422 "));
+}
+
+async fn after_its_time_a_key_is_new(db: Db) {
+    let server = Server::start_with(db, |settings| settings.idempotency_lifetime_s = 0).await;
+    let key = Uuid::now_v7();
+    for name in ["a", "b"] {
+        send(&server, &key, "POST", "/namespaces", &json!({"namespace": [name]})).await.expect(200);
+        send(&server, &key, "POST", "/namespaces", &json!({"namespace": [name]})).await.expect(409);
+    }
+}
+
+fn lost_request(statement: Statement, name: &str, value: &str) -> (&'static str, Value, u16) {
+    match statement {
+        Statement::Swap => (TABLE, set(value), 200),
+        Statement::Create => ("/namespaces/n/tables", new_table(name), 200),
+        _ => {
+            let identifier = json!({"namespace": ["n"], "name": "t"});
+            let change = json!({"identifier": identifier, "updates": set(value)["updates"]});
+            ("/transactions/commit", json!({"table-changes": [change]}), 204)
+        }
+    }
+}
+
 async fn a_request_whose_answer_was_lost_is_answered_when_it_comes_again(db: Db) {
     let server = server(db).await;
-    for statement in [Statement::Swap, Statement::Create] {
-        let (key, path, body) = (Uuid::now_v7(), "/namespaces/n/tables", new_table("lost"));
-        let (path, body) = if statement == Statement::Swap { (TABLE, set("1")) } else { (path, body) };
+    for (at, statement) in [Statement::Swap, Statement::Create, Statement::Transaction].into_iter().enumerate() {
+        let (path, body, status) = lost_request(statement, "lost", &format!("lost-{at}"));
+        let key = Uuid::now_v7();
         let lost = std::iter::repeat_n((Statement::Settle, Fault::StatementLost), 6);
         server.app.catalog.faults.plan([(statement, Fault::AnswerLost)].into_iter().chain(lost));
         send(&server, &key, "POST", path, &body).await.expect(500);
-        send(&server, &key, "POST", path, &body).await.expect(200);
+        send(&server, &key, "POST", path, &body).await.expect(status);
         // What was lost on its way there left no record, and is done now.
+        let (path, body, status) = lost_request(statement, "late", &format!("late-{at}"));
         let key = Uuid::now_v7();
         server.app.catalog.faults.plan([(statement, Fault::NoConnection)]);
-        let body = if statement == Statement::Swap { set("2") } else { new_table("late") };
         send(&server, &key, "POST", path, &body).await.expect(503);
-        send(&server, &key, "POST", path, &body).await.expect(200);
+        send(&server, &key, "POST", path, &body).await.expect(status);
     }
     let loaded = server.get(TABLE).await.expect(200);
-    assert_eq!(loaded["metadata"]["properties"]["k"], "2");
-    assert_eq!(loaded["metadata"]["metadata-log"].as_array().unwrap().len(), 2);
+    assert_eq!(loaded["metadata"]["properties"]["k"], "late-2");
+    assert_eq!(loaded["metadata"]["metadata-log"].as_array().unwrap().len(), 4);
 }
 
 async fn the_second_of_two_at_once_waits_and_gets_the_first_ones_answer(db: Db) {
@@ -155,22 +211,27 @@ async fn the_second_of_two_at_once_waits_and_gets_the_first_ones_answer(db: Db) 
 
 async fn another_replica_may_have_answered_meanwhile(db: Db) {
     let server = Arc::new(server(db).await);
-    let key = Uuid::now_v7();
-    server.app.catalog.faults.plan([(Statement::Swap, Fault::Held)]);
-    let held = tokio::spawn({
-        let server = Arc::clone(&server);
-        async move { send(&server, &key, "POST", TABLE, &set("1")).await }
-    });
-    while server.keys("wh/").await.len() < 2 {
-        tokio::task::yield_now().await;
+    for (at, statement) in [Statement::Swap, Statement::Create, Statement::Transaction].into_iter().enumerate() {
+        let key = Uuid::now_v7();
+        let (path, body, status) = lost_request(statement, "u", &at.to_string());
+        let files = server.keys("wh/").await.len();
+        server.app.catalog.faults.plan([(statement, Fault::Held)]);
+        let held = tokio::spawn({
+            let (server, body) = (Arc::clone(&server), body.clone());
+            async move { send(&server, &key, "POST", path, &body).await }
+        });
+        while server.keys("wh/").await.len() < files + 1 {
+            tokio::task::yield_now().await;
+        }
+        // The same request through a replica that shares nothing but the database.
+        let other = Server::replica_of(&server).await;
+        let first = send(&other, &key, "POST", path, &body).await.expect(status);
+        server.app.catalog.faults.release();
+        let second = held.await.unwrap().expect(status);
+        assert_eq!(second["metadata-location"], first["metadata-location"], "{statement:?}");
+        assert_eq!(server.keys("wh/").await.len(), files + 1, "{statement:?}: the second's file is gone");
     }
-    // The same request through a replica that shares nothing but the database.
-    let other = Server::replica_of(&server).await;
-    let first = send(&other, &key, "POST", TABLE, &set("1")).await.expect(200);
-    server.app.catalog.faults.release();
-    assert_eq!(held.await.unwrap().expect(200)["metadata-location"], first["metadata-location"]);
-    assert_eq!(server.get(TABLE).await.expect(200)["metadata"]["metadata-log"].as_array().unwrap().len(), 1);
-    assert_eq!(server.keys("wh/").await.len(), 2, "the second's file is gone");
+    assert_eq!(server.get(TABLE).await.expect(200)["metadata"]["metadata-log"].as_array().unwrap().len(), 2);
 }
 
 async fn staged_tables_are_made_anew(db: Db) {
@@ -194,6 +255,9 @@ on_both! {
     an_answer_shows_the_version_that_the_request_made,
     refusals_are_answered_again_even_once_they_would_not_be,
     a_key_stands_for_one_request,
+    keys_of_others_mean_nothing,
+    after_its_time_a_key_is_new,
+    an_answer_is_given_again_whatever_became_of_what_it_was_about,
     what_is_no_key_is_refused,
     a_request_whose_answer_was_lost_is_answered_when_it_comes_again,
     the_second_of_two_at_once_waits_and_gets_the_first_ones_answer,

@@ -135,10 +135,30 @@ async fn what_is_no_transaction_is_refused(db: Db) {
         let reply = server.post(COMMIT, body.clone()).await;
         assert!(reply.error().starts_with("400 BadRequestException "), "{body}");
     }
-    let many: Vec<Value> = (0..=1_000).map(|at| set(&format!("t{at}"), "k", "1")).collect();
-    let reply = server.post(COMMIT, transaction(&many)).await;
-    assert_eq!(reply.error(), "400 BadRequestException a transaction has at most 1000 tables");
+    for table in ["a", "t"] {
+        let many: Vec<Value> = (0..=1_000).map(|at| set(&table.repeat(1 + at % 2), "k", "1")).collect();
+        let reply = server.post(COMMIT, transaction(&many)).await;
+        assert_eq!(reply.error(), "400 BadRequestException a transaction has at most 1000 changes");
+    }
+    let half = vec![json!({"action": "set-properties", "updates": {"k": "1"}}); 5_001];
+    let half = change("a", json!([]), half.into());
+    let reply = server.post(COMMIT, transaction(&[half.clone(), half])).await;
+    let expected = "400 BadRequestException changes to n.a: more than 10000 updates in one transaction";
+    assert_eq!(reply.error(), expected);
     assert_eq!(table(&server, "a").await, before);
+}
+
+async fn tables_may_be_large_but_not_all_of_them_together(db: Db) {
+    let server = server(db, &["a", "b"]).await;
+    let large = "x".repeat(600 << 10);
+    server.post(COMMIT, transaction(&[set("a", "k", &large), set("b", "k", &large)])).await.expect(204);
+    let files = server.keys("wh/").await;
+    let reply = server.post(COMMIT, transaction(&[set("a", "l", "1"), set("b", "l", "1")])).await;
+    let expected = "400 BadRequestException the tables of a transaction have at most 1048576 bytes of metadata";
+    assert_eq!(reply.error(), expected);
+    assert_eq!(server.keys("wh/").await, files);
+    server.post(COMMIT, transaction(&[set("a", "l", &large)])).await.expect(204);
+    server.post(COMMIT, transaction(&[set("a", "l", "1")])).await.expect(204);
 }
 
 async fn lost_answers_are_settled(db: Db) {
@@ -165,35 +185,88 @@ async fn lost_answers_are_settled(db: Db) {
     assert_eq!(server.keys("wh/").await.len(), files + 2, "no file that may be named was deleted");
 }
 
-async fn a_commit_in_between_makes_it_start_over(db: Db) {
-    let server = Arc::new(server(db, &["a", "b"]).await);
+/// Sends a transaction whose statement is held, and answers once all of its files are there.
+async fn held(server: &Arc<Server>, body: Value, files: usize) -> tokio::task::JoinHandle<Reply> {
+    let before = server.keys("wh/").await.len();
     server.app.catalog.faults.plan([(Statement::Transaction, Fault::Held)]);
-    let held = tokio::spawn({
-        let server = Arc::clone(&server);
-        async move { server.post(COMMIT, transaction(&[set("a", "k", "1"), set("b", "k", "1")])).await }
+    let sent = tokio::spawn({
+        let server = Arc::clone(server);
+        async move { server.post(COMMIT, body).await }
     });
-    while server.keys("wh/").await.len() < 4 {
+    while server.keys("wh/").await.len() < before + files {
         tokio::task::yield_now().await;
     }
-    // As another replica would: past this process's line.
-    let row = |name: &str| {
-        let ident = crate::iceberg::ident::TableIdent::new(
-            crate::iceberg::ident::Namespace::new(vec!["n".into()]).unwrap(),
-            name.to_owned(),
-        );
-        let server = Arc::clone(&server);
-        async move {
-            let warehouse = crate::catalog::warehouses::named(&server.app, WAREHOUSE).await.unwrap();
-            crate::db::tables::load(&server.app.db, warehouse.id, &ident.unwrap()).await.unwrap().unwrap()
-        }
-    };
-    let base = row("b").await;
-    crate::db::tables::settle(&server.app.db, base.id, "s3://lake/nothing").await.unwrap();
+    sent
+}
+
+/// The names of the table's files.
+async fn files(server: &Server, table: &str) -> Vec<String> {
+    let place = self::table(server, table).await["metadata"]["location"].as_str().unwrap().to_owned();
+    server.keys(place.strip_prefix("s3://lake/").unwrap()).await
+}
+
+async fn only_what_lost_the_race_is_built_again(db: Db) {
+    let server = Arc::new(server(db, &["a", "b", "c"]).await);
+    let create = staged(&server, "new").await;
+    let changes = [set("a", "k", "1"), set("b", "k", "1"), create, change("c", json!([]), json!([]))];
+    let held = held(&server, transaction(&changes), 3).await;
+    let (a, b) = (files(&server, "a").await, files(&server, "b").await);
+    // Through another replica: past this process's line.
+    let other = Server::replica_of(&server).await;
+    other
+        .post("/namespaces/n/tables/b", json!({"requirements": [], "updates": set("b", "l", "2")["updates"]}))
+        .await
+        .expect(200);
     server.app.catalog.faults.release();
     held.await.unwrap().expect(204);
-    assert_eq!((property(&server, "a", "k").await, property(&server, "b", "k").await), (json!("1"), json!("1")));
-    assert_eq!(row("a").await.revision, 2, "the first attempt changed nothing");
-    assert_eq!(server.keys("wh/").await.len(), 4, "its files are gone");
+    for name in ["a", "b", "new"] {
+        let created = if name == "new" { Value::Null } else { json!("1") };
+        assert_eq!(property(&server, name, "k").await, created, "{name}");
+    }
+    assert_eq!(property(&server, "b", "l").await, "2", "what came in between is kept");
+    assert_eq!(files(&server, "a").await, a, "the file that was there is the table's");
+    let b_now = files(&server, "b").await;
+    assert_eq!(b_now.len(), 3);
+    assert!(!b_now.contains(&b[1]), "what lost is gone");
+    assert_eq!(server.keys("wh/").await.len(), 2 + 3 + 1 + 1);
+}
+
+async fn a_requirement_that_no_longer_holds_undoes_all(db: Db) {
+    let server = Arc::new(server(db, &["a", "b"]).await);
+    let uuid = table(&server, "b").await["metadata"]["table-uuid"].clone();
+    let updates = json!([{"action": "set-properties", "updates": {"k": "1"}}]);
+    let strict = change("b", json!([{"type": "assert-table-uuid", "uuid": uuid}]), updates);
+    let changes = transaction(&[set("a", "k", "1"), strict, staged(&server, "new").await]);
+    let held = held(&server, changes, 3).await;
+    let other = Server::replica_of(&server).await;
+    other.delete("/namespaces/n/tables/b").await.expect(204);
+    other.create_table("n", "b").await;
+    server.app.catalog.faults.release();
+    let refused = held.await.unwrap();
+    assert!(refused.error().starts_with("409 CommitFailedException Requirement failed: UUID does not match"));
+    assert_eq!(property(&server, "a", "k").await, Value::Null);
+    server.get("/namespaces/n/tables/new").await.expect(404);
+    assert_eq!(server.keys("wh/").await.len(), 3, "a's first, and the first of either b");
+}
+
+async fn a_client_that_hangs_up_does_not_stop_it(db: Db) {
+    let server = Arc::new(server(db, &["a", "b"]).await);
+    let held = held(&server, transaction(&[set("a", "k", "1"), set("b", "k", "1")]), 2).await;
+    held.abort();
+    assert!(held.await.unwrap_err().is_cancelled());
+    // It is built again even, with nobody there to hear of it.
+    let other = Server::replica_of(&server).await;
+    other
+        .post("/namespaces/n/tables/b", json!({"requirements": [], "updates": set("b", "l", "2")["updates"]}))
+        .await
+        .expect(200);
+    server.app.catalog.faults.release();
+    let deadline = tokio::time::Instant::now() + std::time::Duration::from_secs(20);
+    while property(&server, "b", "k").await != "1" {
+        assert!(tokio::time::Instant::now() < deadline, "the transaction was cut off");
+        tokio::task::yield_now().await;
+    }
+    assert_eq!((property(&server, "a", "k").await, property(&server, "b", "l").await), (json!("1"), json!("2")));
 }
 
 async fn crossing_transactions_and_commits_all_land(db: Db) {
@@ -232,6 +305,9 @@ on_both! {
     changes_to_one_table_are_applied_in_order_as_one_version,
     what_is_no_transaction_is_refused,
     lost_answers_are_settled,
-    a_commit_in_between_makes_it_start_over,
+    tables_may_be_large_but_not_all_of_them_together,
+    only_what_lost_the_race_is_built_again,
+    a_requirement_that_no_longer_holds_undoes_all,
+    a_client_that_hangs_up_does_not_stop_it,
     crossing_transactions_and_commits_all_land,
 }
