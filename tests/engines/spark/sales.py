@@ -144,7 +144,7 @@ class Story:
         """Made, read, replaced, listed, described and dropped; a view and a table never have one name."""
         space = f"{self.catalog}.lakehouse"
         names = lambda: sorted(row[1] for row in self.sql(f"SHOW VIEWS IN {space}") if row[0] == "lakehouse")
-        self.sql(f"CREATE VIEW {space}.big COMMENT 'over 100' (id COMMENT 'of the order', amount) AS "
+        self.sql(f"CREATE VIEW {space}.big (id COMMENT 'of the order', amount) COMMENT 'over 100' AS "
                  f"SELECT order_id, amount FROM {self.sales} WHERE amount > 100")
         same(self.sql(f"SELECT * FROM {space}.big ORDER BY id"), [(1001, 300.00)])
         same(names(), ["big"])
