@@ -49,7 +49,9 @@ impl From<auth::Error> for Error {
 
 /// The wrapper of every error (`IcebergErrorResponse`).
 #[derive(Serialize, ToSchema)]
+#[schema(as = IcebergErrorResponse)]
 pub struct ErrorResponse {
+    #[schema(inline)]
     error: ErrorModel,
 }
 

@@ -47,10 +47,8 @@ pub struct FunctionPath {
         (status = 201, description = "Created"),
         (status = 204, description = "Replaced"),
         (status = 400, body = ErrorResponse),
-        (status = 401, body = ErrorResponse),
         (status = 404, body = ErrorResponse),
         (status = 409, body = ErrorResponse, description = "Another function has the name"),
-        (status = 413, body = ErrorResponse),
     )
 )]
 pub async fn put_function(
@@ -98,7 +96,7 @@ async fn put(
     ),
     responses(
         (status = 204, description = "Deleted"),
-        (status = 401, body = ErrorResponse),
+        (status = 400, body = ErrorResponse),
         (status = 404, body = ErrorResponse),
     )
 )]

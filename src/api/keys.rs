@@ -73,7 +73,6 @@ impl From<auth::KeyInfo> for KeyInfo {
     responses(
         (status = 201, body = CreateKeyResponse),
         (status = 400, body = ErrorResponse),
-        (status = 401, body = ErrorResponse),
     )
 )]
 pub async fn create_key(State(app): State<App>, headers: HeaderMap, body: Body) -> Response {
@@ -125,7 +124,7 @@ fn expiry(now_ms: i64, lifetime_s: u64) -> Result<i64, Error> {
 /// List all access keys, without their secrets.
 #[utoipa::path(
     get, path = "/api/v1/keys", operation_id = "listKeys", tag = "Access keys", security(("bearer" = [])),
-    responses((status = 200, body = ListKeysResponse), (status = 401, body = ErrorResponse))
+    responses((status = 200, body = ListKeysResponse))
 )]
 pub async fn list_keys(State(app): State<App>, headers: HeaderMap) -> Response {
     let caller = match authenticate(&app, &headers).await {
@@ -145,7 +144,6 @@ pub async fn list_keys(State(app): State<App>, headers: HeaderMap) -> Response {
     responses(
         (status = 204, description = "Deleted"),
         (status = 400, body = ErrorResponse),
-        (status = 401, body = ErrorResponse),
         (status = 404, body = ErrorResponse),
         (status = 409, body = ErrorResponse, description = "It is the root key"),
     )

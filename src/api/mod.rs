@@ -22,13 +22,16 @@ use axum::{
     body::{Body, Bytes},
     response::{IntoResponse, Response},
 };
-use error::Error;
+use error::{Error, ErrorResponse};
 use http::{HeaderMap, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use std::time::Duration;
 use utoipa::{
-    Modify, OpenApi,
-    openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme},
+    Modify, OpenApi, ToSchema,
+    openapi::{
+        self,
+        security::{HttpAuthScheme, HttpBuilder, SecurityScheme},
+    },
 };
 use utoipa_axum::{router::OpenApiRouter, routes};
 
@@ -42,9 +45,30 @@ pub fn router(app: App) -> Router {
     router.with_state(app)
 }
 
+/// What every route may answer besides what its handler names, and those that take a body.
+const ANYWHERE: [u16; 3] = [401, 403, 503];
+const WITH_BODY: [u16; 2] = [408, 413];
+
 /// The OpenAPI document of these routes.
-pub fn openapi() -> utoipa::openapi::OpenApi {
-    described().split_for_parts().1
+pub fn openapi() -> openapi::OpenApi {
+    let mut document = described().split_for_parts().1;
+    for item in document.paths.paths.values_mut() {
+        let operations = [&mut item.get, &mut item.put, &mut item.post, &mut item.delete];
+        for operation in operations.into_iter().flatten() {
+            let with_body = operation.request_body.as_ref().map_or(&[][..], |_| &WITH_BODY);
+            for status in ANYWHERE.iter().chain(with_body) {
+                let responses = &mut operation.responses.responses;
+                responses.entry(status.to_string()).or_insert_with(|| failure().into());
+            }
+        }
+    }
+    document
+}
+
+fn failure() -> openapi::Response {
+    let wrapper = openapi::Ref::from_schema_name(ErrorResponse::name());
+    let content = openapi::Content::new(Some(openapi::RefOr::<openapi::Schema>::Ref(wrapper)));
+    openapi::ResponseBuilder::new().content("application/json", content).build()
 }
 
 fn described() -> OpenApiRouter<App> {

@@ -168,7 +168,6 @@ struct Metrics(BTreeMap<String, serde_json::Value>);
     responses(
         (status = 200, body = ListScanReportsResponse),
         (status = 400, body = ErrorResponse),
-        (status = 401, body = ErrorResponse),
         (status = 404, body = ErrorResponse),
     )
 )]
@@ -193,7 +192,6 @@ pub async fn list_scan_reports(
     responses(
         (status = 200, body = ListCommitReportsResponse),
         (status = 400, body = ErrorResponse),
-        (status = 401, body = ErrorResponse),
         (status = 404, body = ErrorResponse),
     )
 )]

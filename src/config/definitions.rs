@@ -110,7 +110,7 @@ const fn derived(name: &'static str, kind: Kind, how: &'static str, meaning: &'s
 const SECONDS_OF_A_DAY: u64 = 86_400;
 /// The data folder, unless another is named.
 pub const DATA: &str = "./data";
-pub(super) const WAREHOUSE_CHARS_MAX: usize = 128;
+pub const WAREHOUSE_CHARS_MAX: usize = 128;
 
 pub static DEFINITIONS: &[Definition] = &[
     define("data", Kind::Path, DATA, "Folder of the embedded database, the objects and the keys; made when missing"),

@@ -24,7 +24,7 @@ mod transactions;
 mod views;
 
 pub use error::catalog_status;
-pub use openapi::openapi;
+pub use openapi::{failure, openapi, reason};
 pub use tokens::PATH as TOKENS_PATH;
 
 use crate::{

@@ -28,7 +28,10 @@ use http_body_util::BodyExt;
 use object_store::ObjectStore;
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
-use std::sync::Arc;
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, LazyLock},
+};
 use tower::ServiceExt;
 use uuid::Uuid;
 
@@ -102,6 +105,7 @@ impl Server {
             false => serde_json::from_slice(&bytes).expect("every body is JSON"),
         };
         let answered = parts.extensions.remove::<Answered>();
+        answered.iter().for_each(|answered| check_described(answered.operation, parts.status));
         Reply { status: parts.status, headers: parts.headers, body, bytes, answered }
     }
 
@@ -173,6 +177,22 @@ impl Reply {
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).map(|value| value.to_str().unwrap())
     }
+}
+
+/// Whatever these tests ask for, its answer's status is one that the OpenAPI document names.
+fn check_described(operation: &'static str, status: StatusCode) {
+    static STATUSES: LazyLock<BTreeSet<(String, String)>> = LazyLock::new(|| {
+        let document = serde_json::to_value(crate::server::openapi()).unwrap();
+        let items = document["paths"].as_object().unwrap().values();
+        let operations = items.flat_map(|item| item.as_object().unwrap().values());
+        let statuses = operations.flat_map(|operation| {
+            let id = operation["operationId"].as_str().unwrap();
+            operation["responses"].as_object().unwrap().keys().map(|status| (id.to_owned(), status.clone()))
+        });
+        statuses.collect()
+    });
+    let is_described = STATUSES.contains(&(operation.to_owned(), status.as_str().to_owned()));
+    assert!(is_described || operation == "unknown", "{operation} answered {status}, which the document does not name");
 }
 
 /// The store with its bucket; the bucket comes first, since a full store takes none.
