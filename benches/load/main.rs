@@ -13,6 +13,7 @@ mod objects;
 mod sign;
 mod stack;
 mod target;
+mod transactions;
 
 use clap::{Parser, ValueEnum};
 use measure::{Figure, resident_mib};
@@ -119,6 +120,9 @@ fn measure_catalog(arguments: &Arguments, target: &Target, folder: &Path, report
         report.figures.extend(note(history::load_table(target, seconds, ONE_AND_MANY)));
         report.floor.extend(note(stack::answers(target, "HTTP layers, history's bytes", bytes, seconds, ONE_AND_MANY)));
         report.figures.extend(note(vec![history::commit(target, seconds)]));
+    }
+    if arguments.wants("transaction") {
+        report.figures.extend(note(transactions::ten_tables(target, seconds)));
     }
     if arguments.wants("createTable") {
         report.figures.extend(note(catalog::create_table(target, seconds, FEW)));

@@ -16,12 +16,21 @@ use crate::{
 };
 use bytes::Bytes;
 use crc_fast::CrcAlgorithm::Crc64Nvme;
-use quick_cache::{Weighter, sync::Cache};
+use quick_cache::{
+    DefaultHashBuilder, OptionsBuilder, Weighter,
+    sync::{Cache, DefaultLifecycle},
+};
 use std::sync::{Arc, OnceLock};
 use uuid::Uuid;
 
 /// Memory that a parsed document takes beside its JSON, in multiples of the JSON's size. An estimate on the high side.
 const PARSED_TIMES: u64 = 4;
+/// From here on a document is long, and takes this many times its JSON in all. Bytes.
+const LONG_BYTES_MIN: u64 = 1 << 20;
+const LONG_TIMES: u64 = 3;
+/// Shards of the cache are no smaller than this, and no more than these. Bytes.
+const SHARD_BYTES_MIN: u64 = 128 << 20;
+const SHARDS_MAX: usize = 16;
 /// What an entry takes besides. Bytes.
 const ENTRY_BYTES: u64 = 1_024;
 /// Documents larger than this are worked on away from the threads that serve connections. Bytes of JSON.
@@ -102,8 +111,11 @@ struct ByBytes;
 
 impl<R> Weighter<String, Arc<Document<R>>> for ByBytes {
     fn weight(&self, _location: &String, document: &Arc<Document<R>>) -> u64 {
-        // The copies count from the start: an entry's weight must not change.
-        ENTRY_BYTES + document.json.len() as u64 * (2 + PARSED_TIMES)
+        // The copies count from the start: an entry's weight must not change. Long is what has many snapshots, whose
+        // text is kept as it is: parsed it takes little more.
+        let bytes = document.json.len() as u64;
+        let long = bytes.saturating_sub(LONG_BYTES_MIN);
+        ENTRY_BYTES + (bytes - long) * (2 + PARSED_TIMES) + long * LONG_TIMES
     }
 }
 
@@ -111,7 +123,15 @@ impl<R: Relation> Documents<R> {
     pub(crate) fn new(bytes_max: u64) -> Documents<R> {
         // Tables' metadata starts at about 2 KB; the estimate only sizes the map.
         let entries = usize::try_from(bytes_max / (16 << 10)).unwrap_or(usize::MAX).clamp(64, 1 << 20);
-        Documents(Cache::with_weighter(entries, bytes_max, ByBytes))
+        // An entry must fit its shard: with the usual many of them, no large table would ever be kept.
+        let shards = usize::try_from(bytes_max / SHARD_BYTES_MIN).unwrap_or(usize::MAX).clamp(1, SHARDS_MAX);
+        let options = OptionsBuilder::new()
+            .estimated_items_capacity(entries)
+            .weight_capacity(bytes_max)
+            .shards(shards)
+            .build()
+            .expect("both capacities are given");
+        Documents(Cache::with_options(options, ByBytes, DefaultHashBuilder::default(), DefaultLifecycle::default()))
     }
 
     /// The document a row points at, from memory or from its file; many who want the same wait for one reading.
@@ -188,4 +208,28 @@ pub(crate) async fn off_thread<T: Send + 'static>(
         return Ok(work());
     }
     tokio::task::spawn_blocking(work).await.map_err(|error| Error::Internal(Box::new(error)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A table of ten thousand snapshots has 7 MB; the default bound is 128 MiB.
+    #[test]
+    fn a_table_with_a_long_history_is_kept() {
+        let documents = Documents::<TableMetadata>::new(128 << 20);
+        let schema =
+            r#"{"type":"struct","schema-id":0,"fields":[{"id":1,"name":"id","required":false,"type":"long"}]}"#;
+        let request = format!(r#"{{"name":"t","schema":{schema}}}"#);
+        let request = crate::iceberg::create::CreateTable::parse(request.as_bytes()).unwrap();
+        let metadata = Arc::new(request.metadata("s3://b/t", Uuid::nil(), 0).unwrap());
+        let keep = |name: &str, bytes: usize| {
+            let json = Bytes::from(vec![b' '; bytes]);
+            documents.keep(&Arc::new(Document::new(name.to_owned(), json, Arc::clone(&metadata))));
+        };
+        keep("long", 30 << 20);
+        assert!(documents.0.get("long").is_some());
+        keep("beyond all bounds", 100 << 20);
+        assert!(documents.0.get("beyond all bounds").is_none());
+    }
 }

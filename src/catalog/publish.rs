@@ -307,6 +307,11 @@ pub(crate) mod faults {
             self.planned.lock().unwrap().is_empty()
         }
 
+        /// Whether every fault that was planned has met its statement.
+        pub fn are_met(&self) -> bool {
+            self.planned.lock().unwrap().is_empty()
+        }
+
         /// Lets one held statement go.
         pub fn release(&self) {
             self.released.add_permits(1);

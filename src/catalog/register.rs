@@ -61,9 +61,9 @@ enum Attempt {
 /// Makes the metadata file at `file` the current one of a table of that name.
 ///
 /// # Errors
-/// `Error::NameTaken`, also by a view whatever `existing` says; `Error::NoSuchNamespace`; `Error::MetadataMissing`;
-/// `Error::Invalid` for files that are no valid metadata, lie outside the location they name, or name a place outside
-/// the warehouse or another table's; `Error::CommitFailed` when the table does not keep still.
+/// `Error::NameTaken`, also by a view whatever `existing` says; `Error::NoSuchNamespace`; `Error::Forbidden` for
+/// files outside the warehouse or in another's location; `Error::Invalid` for those that are not there, are no valid
+/// metadata, lie outside the location they name, or name a place outside the warehouse or another table's; `Error::CommitFailed` when the table does not keep still.
 pub async fn register(
     app: &App,
     caller: &Caller,
@@ -146,20 +146,22 @@ async fn candidate<R: Relation>(
     file: &str,
 ) -> Result<Arc<Document<R>>> {
     let refused = |problem: String| Error::Invalid(format!("cannot register {file}: {problem}"));
+    let forbidden = |problem: String| Error::Forbidden(format!("cannot register {file}: {problem}"));
     if !files::is_metadata_name(file) {
         return Err(refused("the name does not end in .metadata.json, .gz.metadata.json or .metadata.json.gz".into()));
     }
     if !location::is_within(file, &warehouse.location) || warehouse.object(file).is_none() {
-        return Err(refused(format!("it is not inside the warehouse's {}/", warehouse.location)));
+        return Err(forbidden(format!("it is not inside the warehouse's {}/", warehouse.location)));
     }
     // Before it is read: what lies in another's folder is nobody else's business.
     let itself = row.map_or(Except::Nobody, |row| Except::Row(row.id));
     let is_anothers = db::tables::location_taken(&app.db, file, itself).await.map_err(Error::read)?;
     if is_anothers {
-        return Err(refused("it lies inside another table's or view's location".into()));
+        return Err(forbidden("it lies inside another table's or view's location".into()));
     }
     let (bytes, writer) = files::fetch(warehouse, file).await.map_err(|error| match error {
         Error::Internal(problem) => refused(problem.to_string()),
+        Error::MetadataMissing(_) => refused("there is no such file".to_owned()),
         error => error,
     })?;
     let json = files::decode(bytes).map_err(refused)?;

@@ -97,6 +97,7 @@ pub async fn drop(
         return dropped.map(|_| ()).ok_or_else(|| Error::NoSuchTable(ident.clone()));
     }
     let row = row(app, warehouse, ident).await?;
+    may_purge(app, warehouse, &row).await?;
     let job = purge::Order::new(warehouse, &row).job(now_ms());
     let dropped = db::tables::drop(to, warehouse.id, ident, Kind::Table, Some(&job)).await;
     let dropped = dropped.map_err(Error::write)?.ok_or_else(|| Error::NoSuchTable(ident.clone()))?;
@@ -107,6 +108,17 @@ pub async fn drop(
     }
     app.catalog.jobs_due.notify_one();
     Ok(())
+}
+
+/// Owners set `gc.enabled=false` where files may be others' too. A table whose metadata cannot be read may always go.
+async fn may_purge(app: &App, warehouse: &Warehouse, row: &TableRow) -> Result<()> {
+    match app.catalog.documents.read(warehouse, row).await {
+        Ok(document) if !document.metadata.collects_garbage() => {
+            Err(Error::Invalid("cannot purge: the table's property gc.enabled is not true".to_owned()))
+        }
+        Ok(_) | Err(Error::MetadataMissing(_) | Error::Internal(_)) => Ok(()),
+        Err(error) => Err(error),
+    }
 }
 
 /// Moves a name; files, uuid and locations stay.

@@ -23,6 +23,8 @@ use futures_util::{StreamExt, stream};
 use object_store::{ObjectStoreExt, path::Path};
 use std::collections::HashSet;
 
+/// Versions looked at for one that can be read.
+const VERSIONS_TRIED_MAX: usize = 32;
 /// Files deleted in one go.
 const BATCH: usize = 1_000;
 /// Largest manifest or manifest list read. Bytes.
@@ -43,11 +45,17 @@ pub async fn run(app: &App, order: &Order) -> Result<(), Error> {
 async fn delete_all(app: &App, order: &Order) -> Result<(), Error> {
     let warehouse = warehouses::named(app, &order.warehouse).await?;
     let purge = Purge { app, order, warehouse: &warehouse };
-    let metadata = match files::read(&warehouse, &order.metadata_location).await {
-        Ok(json) => TableMetadata::parse(&json).map_err(|error| Error::Order(error.to_string()))?,
+    let metadata = match purge.metadata(&order.metadata_location).await? {
+        Found::Metadata(metadata) => *metadata,
         // Gone already, by an earlier run or by the client: what it reached cannot be found any more.
-        Err(catalog::Error::MetadataMissing(_)) => return purge.delete_metadata(None).await,
-        Err(error) => return Err(error.into()),
+        Found::Nothing => return purge.delete_metadata(None).await,
+        Found::Damage(problem) => {
+            tracing::error!(file = order.metadata_location, problem, "damaged metadata: purged by an earlier version");
+            match purge.earlier_metadata().await? {
+                Some(metadata) => metadata,
+                None => return purge.delete_metadata(None).await,
+            }
+        }
     };
     let manifest_lists = distinct(metadata.manifest_lists());
     let mut all_manifests: Vec<String> = metadata.inline_manifests().into_iter().map(str::to_owned).collect();
@@ -77,7 +85,38 @@ struct Purge<'a> {
     warehouse: &'a Warehouse,
 }
 
+/// What a metadata file holds.
+enum Found {
+    Metadata(Box<TableMetadata>),
+    Nothing,
+    Damage(String),
+}
+
 impl Purge<'_> {
+    async fn metadata(&self, file: &str) -> Result<Found, Error> {
+        let json = match files::read(self.warehouse, file).await {
+            Ok(json) => json,
+            Err(catalog::Error::MetadataMissing(_)) => return Ok(Found::Nothing),
+            Err(catalog::Error::Internal(problem)) => return Ok(Found::Damage(problem.to_string())),
+            Err(error) => return Err(error.into()),
+        };
+        Ok(match TableMetadata::parse(&json) {
+            Ok(metadata) => Found::Metadata(Box::new(metadata)),
+            Err(error) => Found::Damage(error.to_string()),
+        })
+    }
+
+    /// The newest version that can be read, among the last [`VERSIONS_TRIED_MAX`].
+    async fn earlier_metadata(&self) -> Result<Option<TableMetadata>, Error> {
+        let history = db::tables::history(&self.app.db, self.order.table).await?;
+        for row in history.iter().rev().take(VERSIONS_TRIED_MAX) {
+            if let Found::Metadata(metadata) = self.metadata(&row.metadata_location).await? {
+                return Ok(Some(*metadata));
+            }
+        }
+        Ok(None)
+    }
+
     /// Looked at before every batch: a table may be made in, above or below the folder while this runs.
     async fn check_folder(&self) -> Result<(), Error> {
         let taken = db::tables::location_taken(&self.app.db, &self.order.location, db::tables::Except::Nobody).await?;

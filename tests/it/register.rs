@@ -128,16 +128,19 @@ async fn refused_registrations_change_nothing(database: Database) {
     let taken = register(&catalog, json!({"name": "t", "metadata-location": file})).await;
     assert_eq!(taken.error(409, "AlreadyExistsException"), "Table already exists: ns.t");
     let neighbours = json!({"name": "u", "metadata-location": created["metadata-location"]});
-    register(&catalog, neighbours).await.error(400, "BadRequestException");
+    register(&catalog, neighbours).await.error(403, "ForbiddenException");
     let missing = json!({"name": "u", "metadata-location": format!("{file}.gz")});
-    let missing = register(&catalog, missing).await.error(404, "NotFoundException");
-    assert_eq!(missing, format!("Failed to open input stream for file: {file}.gz"));
+    let missing = register(&catalog, missing).await.error(400, "BadRequestException");
+    assert_eq!(missing, format!("cannot register {file}.gz: there is no such file"));
+    for place in ["s3://other/a/metadata/v1.metadata.json", "file:///etc/passwd.metadata.json"] {
+        let outside = json!({"name": "u", "metadata-location": place});
+        register(&catalog, outside).await.error(403, "ForbiddenException");
+    }
     let body = json!({"name": "u", "metadata-location": file});
     catalog.post("/v1/namespaces/no/register", &body).await.error(404, "NoSuchNamespaceException");
     assert_eq!(s3.put(BUCKET, "adopted/metadata/v2.metadata.json", "not json").await.status, 200);
     for body in [
         json!({"name": "u", "metadata-location": file.replace("v1", "v2")}),
-        json!({"name": "u", "metadata-location": "s3://other/a/metadata/v1.metadata.json"}),
         json!({"name": "u", "metadata-location": "file:///etc/passwd"}),
         json!({"name": "u\u{0}", "metadata-location": file}),
         json!({"name": "u", "metadata-location": format!("{file}\u{0}")}),

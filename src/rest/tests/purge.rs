@@ -1,4 +1,5 @@
 use super::*;
+use crate::iceberg::ident::{Namespace, TableIdent};
 use crate::{
     catalog::{files, purge::Order},
     jobs::{purge, reap, run_next},
@@ -229,11 +230,35 @@ async fn data_files_that_may_be_shared_survive_a_purge(db: Db) {
         let place = location(&server, name).await;
         let data = format!("{place}/data/a.parquet");
         write_snapshot(&server, name, 1, std::slice::from_ref(&data)).await;
-        server.delete(&format!("{TABLES}/{name}?purgeRequested=true")).await.expect(204);
+        let refused = server.delete(&format!("{TABLES}/{name}?purgeRequested=true")).await;
+        let expected = "400 BadRequestException cannot purge: the table's property gc.enabled is not true";
+        assert_eq!(refused.error(), expected, "gc.enabled={value}");
+        assert_eq!(run_jobs(&server).await, 0);
+        // Set while the order was on its way, it still spares the data.
+        let warehouse = crate::catalog::warehouses::named(&server.app, WAREHOUSE).await.unwrap();
+        let ident = TableIdent::new(Namespace::new(vec!["n".into()]).unwrap(), name.to_owned()).unwrap();
+        let row = crate::db::tables::load(&server.app.db, warehouse.id, &ident).await.unwrap().expect("it stays");
+        server.delete(&format!("{TABLES}/{name}")).await.expect(204);
+        crate::db::jobs::enqueue(&server.app.db, &Order::new(&warehouse, &row).job(now_ms())).await.unwrap();
         assert_eq!(run_jobs(&server).await, 1);
         let left = server.keys(place.strip_prefix("s3://lake/").unwrap()).await;
         assert_eq!(left, [data.strip_prefix("s3://lake/").unwrap()], "gc.enabled={value}");
     }
+}
+
+async fn damaged_metadata_does_not_stop_a_purge(db: Db) {
+    let server = Server::with_namespace(db, "n").await;
+    server.create_table("n", "t").await;
+    let place = location(&server, "t").await;
+    write_snapshot(&server, "t", 1, &[format!("{place}/data/a.parquet")]).await;
+    let commit = json!({"updates": [{"action": "set-properties", "updates": {"a": "b"}}]});
+    let newest = server.post(&format!("{TABLES}/t"), commit).await.expect(200);
+    put(&server, newest["metadata-location"].as_str().unwrap(), b"rubbish".to_vec()).await;
+    let restarted = Server::replica_of(&server).await;
+    assert!(restarted.get(&format!("{TABLES}/t")).await.error().starts_with("500 InternalServerError "));
+    restarted.delete(&format!("{TABLES}/t?purgeRequested=true")).await.expect(204);
+    assert_eq!(run_jobs(&restarted).await, 1);
+    assert_eq!(server.keys("").await, Vec::<String>::new());
 }
 
 async fn a_job_that_fails_too_often_is_kept_and_tried_again_at_the_next_start(db: Db) {
@@ -352,6 +377,7 @@ on_both! {
     broken_manifests_do_not_stop_a_purge,
     names_that_no_object_can_have_do_not_stop_a_purge,
     a_folder_that_another_table_took_over_is_left_alone,
+    damaged_metadata_does_not_stop_a_purge,
     data_files_that_may_be_shared_survive_a_purge,
     a_job_that_fails_too_often_is_kept_and_tried_again_at_the_next_start,
     a_job_that_takes_its_worker_down_is_parked_untried,
