@@ -91,7 +91,7 @@ impl Commit {
     /// Whether several commits to one table can become one version of it.
     ///
     /// # Errors
-    /// `Error::Invalid` when a later one requires that there is no table, or when there are more than [`UPDATES_MAX`]
+    /// `Error::Invalid` when a later one requires that there is no table, or when there are more than `UPDATES_MAX`
     /// updates in all.
     pub fn check_together(commits: &[Commit]) -> Result<()> {
         let is_first_create = !commits.iter().skip(1).any(Commit::is_create);
