@@ -38,7 +38,7 @@ pub fn openapi() -> OpenApi {
     document
 }
 
-/// A failure in the wrapper of [`ERROR`], with what its status says.
+/// A failure in the wrapper of `ERROR`, with what its status says.
 pub fn failure(status: u16) -> Response {
     describe_failure(status, ERROR)
 }
