@@ -30,7 +30,7 @@ pub fn catalog(app: &App) -> Router {
 }
 
 /// What the listener itself may answer to any request (`shape.rs`).
-const BY_THE_LISTENER: [u16; 2] = [431, 500];
+const BY_THE_LISTENER: [u16; 3] = [414, 431, 500];
 
 /// The OpenAPI document of all that the catalog's listener serves.
 pub fn openapi() -> OpenApi {
