@@ -9,8 +9,9 @@ use std::{path::Path, time::Duration};
 
 const INDEX_FILE: &str = "index.db";
 
-/// Raised by each change to the tables or to what files hold; a store of a higher one is refused.
-const FORMAT_VERSION: i64 = 1;
+/// What each format adds to the one before it, the first to nothing. A store of an older format is brought up to date
+/// when it is opened, one of a newer format is refused. A step that has been released is never changed.
+const STEPS: [&str; 1] = [TABLES];
 
 /// Nobody else writes, so waiting happens only while a connection recovers or checkpoints.
 const BUSY_MS: u64 = 10_000;
@@ -89,12 +90,13 @@ create table parts (
 /// The one connection that writes; makes the tables in a new index. Blocking.
 pub fn open_writer(folder: &Path) -> Result<Connection> {
     let connection = connect(folder, OpenFlags::SQLITE_OPEN_CREATE)?;
-    let found: i64 = connection.query_row("pragma user_version", [], |row| row.get(0))?;
-    if found > FORMAT_VERSION {
+    let found: u32 = connection.query_row("pragma user_version", [], |row| row.get(0))?;
+    let Some(missing) = STEPS.get(found as usize..) else {
         return Err(Error::Folder(format!(
-            "it has format {found}, written by a newer release; this one knows {FORMAT_VERSION}"
+            "it has format {found}, written by a newer release; this one knows {}",
+            STEPS.len()
         )));
-    }
+    };
     // Pages that hold a small object of the common sizes whole, beside their row.
     connection.pragma_update(None, "page_size", 8192)?;
     connection.pragma_update(None, "journal_mode", "wal")?;
@@ -102,8 +104,9 @@ pub fn open_writer(folder: &Path) -> Result<Connection> {
     connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
     connection.pragma_update(None, "journal_size_limit", LOG_BYTES_KEPT)?;
     connection.pragma_update(None, "cache_size", -WRITER_CACHE_KIB)?;
-    if found == 0 {
-        connection.execute_batch(&format!("begin; {TABLES} pragma user_version = {FORMAT_VERSION}; commit;"))?;
+    if !missing.is_empty() {
+        let steps = missing.concat();
+        connection.execute_batch(&format!("begin; {steps} pragma user_version = {}; commit;", STEPS.len()))?;
     }
     Ok(connection)
 }
