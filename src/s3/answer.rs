@@ -163,6 +163,7 @@ pub(super) fn failure(error: &Error, asked: &Asked<'_>) -> Response<S3Body> {
         Error::InvalidRange { size, .. } => {
             super::headers::put(headers, header::CONTENT_RANGE, &format!("bytes */{size}"));
         }
+        Error::Version(error) => error.write_headers(headers),
         Error::MethodNotAllowed { allowed, .. } => super::headers::put(headers, header::ALLOW, allowed),
         Error::NotModified { etag, last_modified_ms } => {
             super::headers::put(headers, header::ETAG, &super::headers::quoted(etag));

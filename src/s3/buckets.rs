@@ -68,9 +68,8 @@ pub(super) async fn list_buckets(
 pub(super) async fn create_bucket(call: &mut Call<'_>, bucket: &BucketName) -> Result<Response<S3Body>> {
     let sent = &call.parts.headers;
     headers::check_acl(sent)?;
-    if headers::text(sent, "x-amz-bucket-object-lock-enabled")?.is_some_and(|on| on.eq_ignore_ascii_case("true")) {
-        return Err(Error::HeaderNotImplemented { header: "x-amz-bucket-object-lock-enabled" });
-    }
+    let locks = headers::text(sent, "x-amz-bucket-object-lock-enabled")?;
+    let locks = locks.is_some_and(|on| on.eq_ignore_ascii_case("true"));
     match headers::text(sent, "x-amz-object-ownership")? {
         None | Some("" | "BucketOwnerEnforced" | "BucketOwnerPreferred" | "ObjectWriter") => {}
         Some(other) => {
@@ -80,7 +79,12 @@ pub(super) async fn create_bucket(call: &mut Call<'_>, bucket: &BucketName) -> R
     }
     let document = call.document().await?;
     check_location(&document, &call.front.region)?;
-    call.front.store.create_bucket(bucket, call.now_ms).await.map_err(|error| subject(bucket).error(error))?;
+    let created = if locks {
+        call.front.store.create_locking_bucket(bucket, call.now_ms).await
+    } else {
+        call.front.store.create_bucket(bucket, call.now_ms).await
+    };
+    created.map_err(|error| subject(bucket).error(error))?;
     let mut response = answer::empty(StatusCode::OK);
     headers::put(response.headers_mut(), header::LOCATION, &format!("/{}", bucket.as_str()));
     headers::put(response.headers_mut(), ARN, &format!("arn:aws:s3:::{}", bucket.as_str()));
@@ -119,10 +123,4 @@ pub(super) async fn get_bucket_location(call: &mut Call<'_>, bucket: &BucketName
     require_bucket(call, bucket).await?;
     let region = if call.front.region == FIRST_REGION { "" } else { &call.front.region };
     Ok(answer::document(xml::document_of_text("LocationConstraint", Some(xml::NAMESPACE), region)))
-}
-
-/// No bucket was ever versioned, which S3 answers with an empty configuration.
-pub(super) async fn get_bucket_versioning(call: &mut Call<'_>, bucket: &BucketName) -> Result<Response<S3Body>> {
-    require_bucket(call, bucket).await?;
-    Ok(answer::document(xml::document("VersioningConfiguration", Some(xml::NAMESPACE), |_| {})))
 }

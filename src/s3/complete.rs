@@ -7,7 +7,7 @@ use super::{
     front::Call,
     headers::{self, quoted},
     operation::{Object, PART_NUMBER_MAX},
-    query, xml,
+    query, versions, xml,
 };
 use crate::store::{self, Checksum, ChecksumAlgorithm, ChecksumType, CompletedPart, ObjectInfo};
 use http::{Response, header};
@@ -57,7 +57,7 @@ pub(super) async fn complete_multipart_upload(
     let algorithm = upload.map_or(checksum::DEFAULT_ALGORITHM, |(algorithm, _)| algorithm);
     let done = call.front.store.complete_upload(bucket, key, upload_id, parts, stated, condition, call.now_ms).await;
     match done {
-        Ok(info) => Ok(answer::document(result_document(call, object, &info))),
+        Ok(info) => Ok(result(call, object, &info)),
         Err(store::Error::NoSuchUpload) => completed_before(call, object, made_of, &subject).await,
         Err(store::Error::BadDigest) => Err(Error::BadDigest { algorithm: checksum::name(algorithm) }),
         Err(error) => Err(subject.error(error)),
@@ -210,8 +210,10 @@ async fn completed_before(
     subject: &Subject<'_>,
 ) -> Result<Response<S3Body>> {
     match (made_of, call.front.store.head(&object.bucket, &object.key).await) {
-        (Some(etag), Ok(info)) if info.etag == etag => Ok(answer::document(result_document(call, object, &info))),
-        (_, Ok(_) | Err(store::Error::NoSuchKey)) => Err(Error::NoSuchUpload(subject.upload_id.to_owned())),
+        (Some(etag), Ok(info)) if info.etag == etag => Ok(result(call, object, &info)),
+        (_, Ok(_) | Err(store::Error::NoSuchKey | store::Error::Deleted { .. })) => {
+            Err(Error::NoSuchUpload(subject.upload_id.to_owned()))
+        }
         (_, Err(error)) => Err(subject.error(error)),
     }
 }
@@ -226,10 +228,10 @@ fn etag_of_parts(listed: &[Listed]) -> Option<String> {
     Some(format!("{}-{}", hex::encode(digest.finalize()), listed.len()))
 }
 
-fn result_document(call: &Call<'_>, object: &Object, info: &ObjectInfo) -> String {
+fn result(call: &Call<'_>, object: &Object, info: &ObjectInfo) -> Response<S3Body> {
     let Object { bucket, key } = object;
     let host = call.parts.headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
-    xml::document("CompleteMultipartUploadResult", Some(xml::NAMESPACE), |out| {
+    let document = xml::document("CompleteMultipartUploadResult", Some(xml::NAMESPACE), |out| {
         out.text("Location", &format!("http://{host}/{}/{}", bucket.as_str(), query::encode_name(key.as_str())));
         out.text("Bucket", bucket.as_str());
         out.text("Key", key.as_str());
@@ -238,5 +240,8 @@ fn result_document(call: &Call<'_>, object: &Object, info: &ObjectInfo) -> Strin
             out.text(checksum::element(checksum.algorithm), &checksum.value);
             out.text("ChecksumType", checksum::type_name(checksum.kind));
         }
-    })
+    });
+    let mut response = answer::document(document);
+    versions::write_made(response.headers_mut(), info);
+    response
 }

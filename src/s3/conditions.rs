@@ -140,13 +140,15 @@ pub fn holds(condition: &Condition, current: Option<&ObjectInfo>) -> bool {
         (Condition::None, _) | (Condition::Absent, None) => true,
         (Condition::Absent, Some(_)) | (Condition::Etag(_), None) => false,
         (Condition::Etag(etag), Some(object)) => object.etag == *etag,
+        // Of deletions, which have no body to wait for.
+        (Condition::Fits(_), _) => true,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::{ObjectHeaders, ObjectKey};
+    use crate::store::{ObjectHeaders, ObjectKey, ObjectLock};
 
     const MODIFIED_MS: i64 = 1_700_000_000_500;
     const NOW_MS: i64 = MODIFIED_MS + 60_000;
@@ -160,6 +162,9 @@ mod tests {
             headers: ObjectHeaders::default(),
             checksum: None,
             parts: None,
+            version: None,
+            tags: Vec::new(),
+            lock: ObjectLock::default(),
         }
     }
 

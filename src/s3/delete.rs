@@ -6,98 +6,64 @@ use super::{
     conditions::unquoted,
     error::{Error, Result, Subject},
     front::Call,
-    headers,
+    headers, object_lock,
     operation::{self, Object},
-    xml,
+    versions, xml,
 };
 use crate::{
     auth::grants::{Action, Resource},
-    store::{self, BucketName, Condition, ObjectInfo, ObjectKey},
+    store::{self, BucketName, Condition, Deleted, Deletion, Expected, Governance, ObjectKey, VersionId},
 };
 use http::{HeaderMap, Response, StatusCode};
 
 /// Keys of one DeleteObjects.
 const KEYS_MAX: usize = 1000;
 
-pub(super) async fn delete_object(call: &mut Call<'_>, object: &Object) -> Result<Response<S3Body>> {
-    let wanted = Wanted::of(&call.parts.headers)?;
-    let subject = Subject { condition: wanted.header(), ..object.subject() };
-    let condition = match wanted.current(call, object).await? {
-        Target::Missing => return Ok(answer::empty(StatusCode::NO_CONTENT)),
-        Target::Under(condition) => condition,
+pub(super) async fn delete_object(
+    call: &mut Call<'_>,
+    object: &Object,
+    version: Option<VersionId>,
+) -> Result<Response<S3Body>> {
+    let (condition, stated_by) = condition(&call.parts.headers)?;
+    let subject = Subject { version: version.as_ref(), condition: stated_by, ..object.subject() };
+    let governance = object_lock::governance(call)?;
+    let deletion = Deletion { version: version.clone(), condition, governance, now_ms: call.now_ms };
+    let deleted = call.front.store.delete_version(&object.bucket, &object.key, deletion).await;
+    let deleted = deleted.map_err(|error| subject.error(error))?;
+    let mut response = answer::empty(StatusCode::NO_CONTENT);
+    versions::write_read(response.headers_mut(), deleted.version.as_ref());
+    if deleted.marker {
+        headers::put(response.headers_mut(), versions::DELETE_MARKER, "true");
+    }
+    Ok(response)
+}
+
+/// What a deletion expects of the object, and the header that says so.
+fn condition(sent: &HeaderMap) -> Result<(Condition, &'static str)> {
+    let size = headers::text(sent, "x-amz-if-match-size")?;
+    let last_modified = headers::text(sent, "x-amz-if-match-last-modified-time")?;
+    let expected = Expected {
+        etag: headers::text(sent, "if-match")?.map(|tag| unquoted(tag).to_owned()),
+        size: size.map(|size| parse_size("x-amz-if-match-size", size)).transpose()?,
+        modified_s: last_modified.map(|date| parse_date("x-amz-if-match-last-modified-time", date)).transpose()?,
     };
-    let deleted = call.front.store.delete(&object.bucket, &object.key, condition).await;
-    deleted.map_err(|error| subject.error(error))?;
-    Ok(answer::empty(StatusCode::NO_CONTENT))
-}
-
-/// What a deletion expects of the object.
-#[derive(Debug, Default)]
-struct Wanted {
-    etag: Option<String>,
-    size: Option<u64>,
-    last_modified_s: Option<u64>,
-}
-
-enum Target {
-    Missing,
-    Under(Condition),
-}
-
-impl Wanted {
-    fn of(sent: &HeaderMap) -> Result<Wanted> {
-        let size = headers::text(sent, "x-amz-if-match-size")?;
-        let last_modified = headers::text(sent, "x-amz-if-match-last-modified-time")?;
-        Ok(Wanted {
-            etag: headers::text(sent, "if-match")?.map(|tag| unquoted(tag).to_owned()),
-            size: size.map(|size| parse_size("x-amz-if-match-size", size)).transpose()?,
-            last_modified_s: last_modified
-                .map(|date| parse_date("x-amz-if-match-last-modified-time", date))
-                .transpose()?,
-        })
-    }
-
-    fn header(&self) -> &'static str {
-        match self {
-            Wanted { etag: Some(_), .. } => "If-Match",
-            Wanted { size: Some(_), .. } => "If-Match-Size",
-            _ => "If-Match-Last-Mod-Time",
-        }
-    }
-
-    /// The condition to delete under: the etag named, or that of the object now there once it is as wanted. An object
-    /// replaced in between has another etag, or the same bytes.
-    async fn current(&self, call: &mut Call<'_>, object: &Object) -> Result<Target> {
-        let any = self.etag.as_deref() == Some("*");
-        if self.size.is_none() && self.last_modified_s.is_none() && !any {
-            return Ok(Target::Under(self.etag.clone().map_or(Condition::None, Condition::Etag)));
-        }
-        match call.front.store.head(&object.bucket, &object.key).await {
-            Ok(info) if self.fits(&info) => Ok(Target::Under(Condition::Etag(info.etag))),
-            Ok(_) => Err(Error::PreconditionFailed(self.header())),
-            Err(store::Error::NoSuchKey) if any => Err(Error::PreconditionFailed(self.header())),
-            Err(store::Error::NoSuchKey) => Ok(Target::Missing),
-            Err(error) => Err(object.subject().error(error)),
-        }
-    }
-
-    fn fits(&self, info: &ObjectInfo) -> bool {
-        let modified_s = u64::try_from(info.last_modified_ms.div_euclid(1000)).ok();
-        self.etag.as_deref().is_none_or(|etag| etag == "*" || etag == info.etag)
-            && self.size.is_none_or(|size| size == info.size)
-            && (self.last_modified_s.is_none() || self.last_modified_s == modified_s)
-    }
+    Ok(match &expected {
+        Expected { etag: None, size: None, modified_s: None } => (Condition::None, ""),
+        Expected { etag: Some(_), .. } => (Condition::Fits(expected), "If-Match"),
+        Expected { size: Some(_), .. } => (Condition::Fits(expected), "If-Match-Size"),
+        _ => (Condition::Fits(expected), "If-Match-Last-Mod-Time"),
+    })
 }
 
 fn parse_size(name: &'static str, text: &str) -> Result<u64> {
     text.parse().map_err(|_| Error::invalid_argument(name, text, format!("Value for {name} is invalid.")))
 }
 
-fn parse_date(name: &'static str, text: &str) -> Result<u64> {
+fn parse_date(name: &'static str, text: &str) -> Result<i64> {
     let date = httpdate::parse_http_date(text).ok();
     let since = date.and_then(|date| date.duration_since(std::time::UNIX_EPOCH).ok());
-    let since = since.ok_or_else(|| Error::invalid_argument(name, text, format!("Value for {name} is invalid.")))?;
-    Ok(since.as_secs())
+    let since_s = since.and_then(|since| i64::try_from(since.as_secs()).ok());
+    since_s.ok_or_else(|| Error::invalid_argument(name, text, format!("Value for {name} is invalid.")))
 }
 
 /// One object of a DeleteObjects, with its key as sent.
@@ -108,7 +74,7 @@ struct Entry {
 }
 
 /// What became of one object.
-type Outcome = Result<()>;
+type Outcome = Result<Deleted>;
 
 pub(super) async fn delete_objects(call: &mut Call<'_>, bucket: &BucketName) -> Result<Response<S3Body>> {
     let document = call.document().await?;
@@ -124,10 +90,14 @@ pub(super) async fn delete_objects(call: &mut Call<'_>, bucket: &BucketName) -> 
     let document = xml::document("DeleteResult", Some(xml::NAMESPACE), |out| {
         for (entry, outcome) in entries.iter().zip(&outcomes) {
             match outcome {
-                Ok(()) if quiet => {}
-                Ok(()) => out.element("Deleted", |out| {
+                Ok(_) if quiet => {}
+                Ok(deleted) => out.element("Deleted", |out| {
                     out.text("Key", &entry.name);
                     out.optional("VersionId", entry.version_id.as_deref());
+                    if deleted.marker {
+                        out.value("DeleteMarker", true);
+                        out.optional("DeleteMarkerVersionId", deleted.version.as_ref().map(VersionId::as_str));
+                    }
                 }),
                 Err(error) => out.element("Error", |out| {
                     let described = error.describe();
@@ -164,47 +134,49 @@ fn entries(request: &xml::Element) -> Result<Vec<Entry>> {
     if entries.is_empty() || entries.len() > KEYS_MAX { Err(Error::MalformedXml) } else { Ok(entries) }
 }
 
-/// Deletes all that may be deleted: unconditional ones in one durable step, then the others one by one.
+/// Deletes all that may be deleted, in one durable step.
 async fn delete_entries(call: &mut Call<'_>, bucket: &BucketName, entries: &[Entry]) -> Result<Vec<Outcome>> {
-    let subject = Subject { bucket: bucket.as_str(), condition: "If-Match", ..Subject::default() };
-    let mut keys = Vec::with_capacity(entries.len());
+    let governance = object_lock::governance(call)?;
+    let mut planned = Vec::with_capacity(entries.len());
     for entry in entries {
-        keys.push(allowed_key(call, bucket, entry).await);
+        planned.push(allowed(call, bucket, entry, governance).await);
     }
     // A caller who may delete nothing here learns nothing about the bucket.
-    if keys.iter().all(|key| matches!(key, Err(Error::AccessDenied))) {
+    if planned.iter().all(|planned| matches!(planned, Err(Error::AccessDenied))) {
         return Err(Error::AccessDenied);
     }
     super::buckets::require_bucket(call, bucket).await?;
-    let plain = entries.iter().zip(&keys).filter(|(entry, _)| entry.etag.is_none());
-    let plain: Vec<ObjectKey> = plain.filter_map(|(_, key)| key.as_ref().ok().cloned()).collect();
-    if !plain.is_empty() {
-        let deleted = call.front.store.delete_many(bucket, plain).await;
-        deleted.map_err(|error| subject.error(error))?;
+    let deletions: Vec<(ObjectKey, Deletion)> =
+        planned.iter().filter_map(|planned| planned.as_ref().ok().cloned()).collect();
+    let subject = Subject { bucket: bucket.as_str(), condition: "If-Match", ..Subject::default() };
+    let mut deleted = if deletions.is_empty() {
+        Vec::new()
+    } else {
+        let deleted = call.front.store.delete_versions(bucket, deletions).await;
+        deleted.map_err(|error| subject.error(error))?
     }
-    let mut outcomes = Vec::with_capacity(entries.len());
-    for (entry, key) in entries.iter().zip(keys) {
-        outcomes.push(match (key, &entry.etag) {
-            (Err(error), _) => Err(error),
-            (Ok(_), None) => Ok(()),
-            (Ok(key), Some(etag)) => {
-                let deleted = call.front.store.delete(bucket, &key, Condition::Etag(etag.clone())).await;
-                let subject = Subject { key: key.as_str(), ..subject };
-                deleted.map(|_| ()).map_err(|error| subject.error(error))
-            }
-        });
-    }
-    Ok(outcomes)
+    .into_iter();
+    let outcome = |planned: Result<(ObjectKey, Deletion)>| {
+        let (key, deletion) = planned?;
+        let subject = Subject { key: key.as_str(), version: deletion.version.as_ref(), ..subject };
+        // The store answers one outcome each.
+        let deleted = deleted.next().unwrap_or(Err(store::Error::NoSuchKey));
+        deleted.map_err(|error| subject.error(error))
+    };
+    Ok(planned.into_iter().map(outcome).collect())
 }
 
-async fn allowed_key(call: &mut Call<'_>, bucket: &BucketName, entry: &Entry) -> Result<ObjectKey> {
+async fn allowed(
+    call: &mut Call<'_>,
+    bucket: &BucketName,
+    entry: &Entry,
+    governance: Governance,
+) -> Result<(ObjectKey, Deletion)> {
     let key = operation::object_key(&entry.name)?;
     call.require(Action::DeleteObject, Resource::Object { bucket: bucket.as_str(), key: key.as_str() })?;
     call.spare_metadata(Action::DeleteObject, bucket.as_str(), key.as_str()).await?;
-    match &entry.version_id {
-        Some(version_id) if version_id != "null" => {
-            Err(Error::NoSuchVersion { key: entry.name.clone(), version_id: version_id.clone() })
-        }
-        _ => Ok(key),
-    }
+    let unknown = |id: &String| Error::NoSuchVersion { key: entry.name.clone(), version_id: id.clone() };
+    let version = entry.version_id.as_ref().map(|id| VersionId::parse(id).ok_or_else(|| unknown(id))).transpose()?;
+    let condition = entry.etag.clone().map_or(Condition::None, Condition::Etag);
+    Ok((key, Deletion { version, condition, governance, now_ms: call.now_ms }))
 }

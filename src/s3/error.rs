@@ -3,8 +3,11 @@
 //! One exhaustive match, [`Error::describe`], says how each is answered; clients and conformance checks compare codes
 //! and texts word for word. Nothing here shows the words of a database or a path of our disk.
 
-use super::{body, sigv4, xml};
-use crate::{auth, store};
+use super::{body, sigv4, version_error::VersionError, xml};
+use crate::{
+    auth,
+    store::{self, VersionId},
+};
 use http::StatusCode;
 use std::borrow::Cow;
 
@@ -42,6 +45,8 @@ pub enum Error {
     InvalidBucketName(String),
     #[error("object does not exist")]
     NoSuchKey(String),
+    #[error("version refused: {0}")]
+    Version(VersionError),
     #[error("version does not exist")]
     NoSuchVersion { key: String, version_id: String },
     #[error("multipart upload does not exist")]
@@ -144,6 +149,7 @@ impl Error {
             }
             Error::Signature(error) => answer(error.status(), error.code(), error.to_string(), error.details()),
             Error::Body(error) => answer(error.status(), error.code(), error.to_string(), error.details()),
+            Error::Version(error) => answer(error.status(), error.code(), error.to_string(), error.details()),
             Error::ExpiredToken => plain(S::BAD_REQUEST, "ExpiredToken", "The provided token has expired."),
             Error::InvalidAccessKeyId(id) => answer(
                 S::FORBIDDEN,
@@ -355,6 +361,8 @@ pub struct Subject<'a> {
     pub bucket: &'a str,
     pub key: &'a str,
     pub upload_id: &'a str,
+    /// The version named, if one was.
+    pub version: Option<&'a VersionId>,
     /// The header whose condition a failed precondition means.
     pub condition: &'static str,
 }
@@ -365,7 +373,22 @@ impl Subject<'_> {
             store::Error::NoSuchBucket => Error::NoSuchBucket(self.bucket.to_owned()),
             store::Error::BucketExists => Error::BucketAlreadyOwnedByYou(self.bucket.to_owned()),
             store::Error::BucketNotEmpty => Error::BucketNotEmpty(self.bucket.to_owned()),
+            store::Error::BucketHasVersions => Error::Version(VersionError::BucketHasVersions(self.bucket.to_owned())),
+            store::Error::BucketLocks => Error::Version(VersionError::BucketLocks),
+            store::Error::VersioningNotEnabled => Error::Version(VersionError::VersioningNotEnabled),
+            store::Error::LockNotEnabled => Error::Version(VersionError::LockNotEnabled),
+            store::Error::Locked => Error::Version(VersionError::Locked),
             store::Error::NoSuchKey => Error::NoSuchKey(self.key.to_owned()),
+            store::Error::Deleted { version } => {
+                Error::Version(VersionError::Deleted { key: self.key.to_owned(), version })
+            }
+            store::Error::DeleteMarker { version, last_modified_ms } => {
+                Error::Version(VersionError::DeleteMarker { version, last_modified_ms })
+            }
+            store::Error::NoSuchVersion => Error::NoSuchVersion {
+                key: self.key.to_owned(),
+                version_id: self.version.map_or_else(String::new, |version| version.as_str().to_owned()),
+            },
             store::Error::NoSuchUpload => Error::NoSuchUpload(self.upload_id.to_owned()),
             store::Error::PreconditionFailed => Error::PreconditionFailed(self.condition),
             store::Error::InvalidPart => Error::InvalidPart(self.upload_id.to_owned()),

@@ -9,6 +9,7 @@ use super::{
     headers, list, multipart, objects,
     operation::{self, Object, Operation, Part},
     sigv4::{ChunkSigner, Payload},
+    subresource, versions,
 };
 use crate::{
     app::now_ms,
@@ -249,9 +250,10 @@ pub(super) fn required(operation: &Operation) -> Option<(Action, Resource<'_>)> 
         Operation::ListBuckets { .. } => (Action::ListBuckets, Resource::Server),
         Operation::CreateBucket { bucket } => (Action::CreateBucket, Resource::Bucket(bucket.as_str())),
         Operation::DeleteBucket { bucket } => (Action::DeleteBucket, Resource::Bucket(bucket.as_str())),
-        Operation::HeadBucket { bucket }
-        | Operation::GetBucketLocation { bucket }
-        | Operation::GetBucketVersioning { bucket } => (Action::HeadBucket, Resource::Bucket(bucket.as_str())),
+        Operation::HeadBucket { bucket } | Operation::GetBucketLocation { bucket } => {
+            (Action::HeadBucket, Resource::Bucket(bucket.as_str()))
+        }
+        Operation::Subresource(subresource) => subresource.required(),
         Operation::ListObjects { bucket, listing, .. }
         | Operation::ListObjectsV2 { bucket, listing, .. }
         | Operation::ListObjectVersions { bucket, listing, .. }
@@ -260,7 +262,7 @@ pub(super) fn required(operation: &Operation) -> Option<(Action, Resource<'_>)> 
         }
         Operation::GetObject { object: named, .. }
         | Operation::HeadObject { object: named, .. }
-        | Operation::GetObjectAttributes { object: named } => (Action::GetObject, object(named)),
+        | Operation::GetObjectAttributes { object: named, .. } => (Action::GetObject, object(named)),
         Operation::PutObject { object: named }
         | Operation::CopyObject { object: named }
         | Operation::CreateMultipartUpload { object: named }
@@ -269,7 +271,7 @@ pub(super) fn required(operation: &Operation) -> Option<(Action, Resource<'_>)> 
         | Operation::CompleteMultipartUpload { object: named, .. }
         | Operation::AbortMultipartUpload { object: named, .. }
         | Operation::ListParts { object: named, .. } => (Action::PutObject, object(named)),
-        Operation::DeleteObject { object: named } => (Action::DeleteObject, object(named)),
+        Operation::DeleteObject { object: named, .. } => (Action::DeleteObject, object(named)),
     })
 }
 
@@ -288,25 +290,28 @@ async fn dispatch(call: &mut Call<'_>, operation: Operation) -> Result<Response<
         Operation::HeadBucket { bucket } => buckets::head_bucket(call, &bucket).await,
         Operation::DeleteBucket { bucket } => buckets::delete_bucket(call, &bucket).await,
         Operation::GetBucketLocation { bucket } => buckets::get_bucket_location(call, &bucket).await,
-        Operation::GetBucketVersioning { bucket } => buckets::get_bucket_versioning(call, &bucket).await,
+        Operation::Subresource(subresource) => subresource::answer(call, subresource).await,
         Operation::ListObjects { bucket, listing, marker } => list::list_objects(call, &bucket, &listing, marker).await,
         Operation::ListObjectsV2 { bucket, listing, start_after, continuation_token, fetch_owner } => {
             let start = list::Start { start_after, continuation_token, fetch_owner };
             list::list_objects_v2(call, &bucket, &listing, start).await
         }
-        Operation::ListObjectVersions { bucket, listing, key_marker } => {
-            list::list_object_versions(call, &bucket, &listing, key_marker).await
+        Operation::ListObjectVersions { bucket, listing, key_marker, version_id_marker } => {
+            let markers = versions::Markers { key: key_marker, version: version_id_marker };
+            versions::list_object_versions(call, &bucket, &listing, markers).await
         }
         Operation::ListMultipartUploads { bucket, listing, key_marker, upload_id_marker } => {
             multipart::list_multipart_uploads(call, &bucket, &listing, key_marker, upload_id_marker).await
         }
         Operation::DeleteObjects { bucket } => delete::delete_objects(call, &bucket).await,
-        Operation::GetObject { object, part } => objects::get_object(call, &object, part).await,
-        Operation::HeadObject { object, part } => objects::head_object(call, &object, part).await,
-        Operation::GetObjectAttributes { object } => objects::get_object_attributes(call, &object).await,
+        Operation::GetObject { object, version, part } => objects::get_object(call, &object, version, part).await,
+        Operation::HeadObject { object, version, part } => objects::head_object(call, &object, version, part).await,
+        Operation::GetObjectAttributes { object, version } => {
+            objects::get_object_attributes(call, &object, version).await
+        }
         Operation::PutObject { object } => objects::put_object(call, &object).await,
         Operation::CopyObject { object } => copy::copy_object(call, &object).await,
-        Operation::DeleteObject { object } => delete::delete_object(call, &object).await,
+        Operation::DeleteObject { object, version } => delete::delete_object(call, &object, version).await,
         Operation::CreateMultipartUpload { object } => multipart::create_multipart_upload(call, &object).await,
         Operation::UploadPart(part) => multipart::upload_part(call, &part).await,
         Operation::UploadPartCopy(part) => copy::upload_part_copy(call, &part).await,

@@ -24,7 +24,7 @@ const ACLS_KNOWN: [&str; 5] =
     ["public-read", "public-read-write", "authenticated-read", "aws-exec-read", "log-delivery-write"];
 
 /// Headers of writes that ask for what this server does not do. Empty values ask for nothing.
-const NOT_IMPLEMENTED: [&str; 10] = [
+const NOT_IMPLEMENTED: [&str; 9] = [
     "x-amz-server-side-encryption",
     "x-amz-server-side-encryption-aws-kms-key-id",
     "x-amz-server-side-encryption-context",
@@ -32,7 +32,6 @@ const NOT_IMPLEMENTED: [&str; 10] = [
     "x-amz-server-side-encryption-customer-algorithm",
     "x-amz-server-side-encryption-customer-key",
     "x-amz-copy-source-server-side-encryption-customer-algorithm",
-    "x-amz-tagging",
     "x-amz-website-redirect-location",
     "x-amz-write-offset-bytes",
 ];
@@ -99,16 +98,12 @@ fn user_metadata(headers: &HeaderMap) -> Result<Vec<(String, String)>> {
 /// Refuses writes that ask for what is not done here, rather than seem to do it.
 ///
 /// # Errors
-/// `Error::HeaderNotImplemented`, `Error::AccessControlListNotSupported`, `Error::InvalidStorageClass`, or
-/// `Error::InvalidRequest` for a lock no bucket has.
+/// `Error::HeaderNotImplemented`, `Error::AccessControlListNotSupported`, `Error::InvalidStorageClass`.
 pub fn check_write(headers: &HeaderMap) -> Result<()> {
     if let Some(header) = NOT_IMPLEMENTED.into_iter().find(|name| headers.get(*name).is_some_and(|v| !v.is_empty())) {
         return Err(Error::HeaderNotImplemented { header });
     }
     check_acl(headers)?;
-    if headers.keys().any(|name| name.as_str().starts_with("x-amz-object-lock-")) {
-        return Err(Error::invalid_request("Bucket is missing ObjectLockConfiguration"));
-    }
     match text(headers, "x-amz-storage-class")? {
         Some(class) if !STORAGE_CLASSES.contains(&class) => Err(Error::InvalidStorageClass),
         _ => Ok(()),
@@ -257,7 +252,5 @@ mod tests {
         assert!(matches!(check("x-amz-grant-read", "id=1"), Err(Error::AccessControlListNotSupported)));
         assert!(matches!(check("x-amz-storage-class", "GLACIER"), Err(Error::InvalidStorageClass)));
         assert!(matches!(check("x-amz-server-side-encryption", "AES256"), Err(Error::HeaderNotImplemented { .. })));
-        assert!(matches!(check("x-amz-tagging", "a=b"), Err(Error::HeaderNotImplemented { .. })));
-        assert!(matches!(check("x-amz-object-lock-mode", "GOVERNANCE"), Err(Error::InvalidRequest(_))));
     }
 }

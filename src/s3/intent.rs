@@ -53,7 +53,7 @@ impl Intent {
             Operation::DeleteObjects { bucket } => deletions(bucket.as_str(), request.document)?,
             Operation::CopyObject { .. } | Operation::UploadPartCopy(_) => {
                 let source = copy::parse_source(request.copy_source?).ok()?;
-                vec![touch(required(&operation)?)?, touch((Action::GetObject, source.resource()))?]
+                vec![touch(required(&operation)?)?, touch((Action::GetObject, source.object.resource()))?]
             }
             _ => vec![touch(required(&operation)?)?],
         };

@@ -1,4 +1,4 @@
-//! Listings of objects: both versions of ListObjects, and ListObjectVersions with its one version per object.
+//! Listings of current objects: both versions of ListObjects. Versions are listed in `versions`.
 
 use super::{
     answer::{self, S3Body},
@@ -81,35 +81,6 @@ pub(super) async fn list_objects_v2(
     Ok(answer::document(document))
 }
 
-pub(super) async fn list_object_versions(
-    call: &mut Call<'_>,
-    bucket: &BucketName,
-    listing: &Listing,
-    key_marker: Option<String>,
-) -> Result<Response<S3Body>> {
-    let page = page(call, bucket, listing, key_marker.clone()).await?;
-    let document = xml::document("ListVersionsResult", Some(xml::NAMESPACE), |out| {
-        out.text("Name", bucket.as_str());
-        out.text("Prefix", &listing.shown(&listing.prefix));
-        out.text("KeyMarker", &listing.shown(key_marker.as_deref().unwrap_or_default()));
-        out.text("VersionIdMarker", "");
-        if let Some(next) = &page.next {
-            out.text("NextKeyMarker", &listing.shown(next));
-            out.text("NextVersionIdMarker", "null");
-        }
-        write_bounds(out, listing, page.next.is_some());
-        for object in objects(&page) {
-            out.element("Version", |out| {
-                out.text("VersionId", "null");
-                out.value("IsLatest", true);
-                write_contents(out, listing, object, Some(call.owner()));
-            });
-        }
-        write_common_prefixes(out, listing, &page);
-    });
-    Ok(answer::document(document))
-}
-
 impl Listing {
     /// A name as this listing answers it.
     pub fn shown<'a>(&self, name: &'a str) -> Cow<'a, str> {
@@ -136,7 +107,7 @@ fn objects(page: &ListPage) -> impl Iterator<Item = &ObjectInfo> {
     })
 }
 
-fn write_bounds(out: &mut Writer, listing: &Listing, truncated: bool) {
+pub(super) fn write_bounds(out: &mut Writer, listing: &Listing, truncated: bool) {
     out.value("MaxKeys", listing.limit);
     if let Some(delimiter) = &listing.delimiter {
         out.text("Delimiter", &listing.shown(delimiter));
@@ -147,7 +118,7 @@ fn write_bounds(out: &mut Writer, listing: &Listing, truncated: bool) {
     out.value("IsTruncated", truncated);
 }
 
-fn write_contents(out: &mut Writer, listing: &Listing, object: &ObjectInfo, owner: Option<&str>) {
+pub(super) fn write_contents(out: &mut Writer, listing: &Listing, object: &ObjectInfo, owner: Option<&str>) {
     out.text("Key", &listing.shown(object.key.as_str()));
     out.text("LastModified", &timestamp(object.last_modified_ms));
     out.text("ETag", &quoted(&object.etag));

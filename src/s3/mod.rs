@@ -24,14 +24,19 @@ mod headers;
 pub mod intent;
 mod list;
 mod multipart;
+mod object_lock;
 mod objects;
 mod operation;
 mod query;
 mod range;
 mod receive;
 pub mod sigv4;
+mod subresource;
+mod tagging;
 #[cfg(test)]
 mod tests;
+mod version_error;
+mod versions;
 mod xml;
 
 pub use answer::{Answered, Broken, S3Body};

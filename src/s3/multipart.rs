@@ -37,9 +37,9 @@ impl Part {
 pub(super) async fn create_multipart_upload(call: &mut Call<'_>, object: &Object) -> Result<Response<S3Body>> {
     let sent = &call.parts.headers;
     headers::check_write(sent)?;
-    let kept = headers::object_headers(sent)?;
+    let kept = super::objects::kept(sent, call.now_ms)?;
     let asked = asked_checksum(call)?;
-    let new = NewUpload { headers: kept, checksum: Some(asked.unwrap_or(DEFAULT_CHECKSUM)) };
+    let new = NewUpload { kept, checksum: Some(asked.unwrap_or(DEFAULT_CHECKSUM)) };
     let created = call.front.store.create_upload(&object.bucket, &object.key, new, call.now_ms).await;
     let upload_id = created.map_err(|error| object.subject().error(error))?;
     let document = xml::document("InitiateMultipartUploadResult", Some(xml::NAMESPACE), |out| {

@@ -6,15 +6,15 @@ use super::{
     conditions::{self, ReadConditions, Verdict},
     error::{Error, Result, Subject},
     front::Call,
-    headers,
+    headers, object_lock,
     operation::Object,
     query::Query,
     range::{self, Span},
     receive::Incoming,
-    xml,
+    tagging, versions, xml,
 };
-use crate::store::{Condition, ObjectInfo};
-use http::{HeaderName, Response, StatusCode, header};
+use crate::store::{self, Condition, Kept, ObjectInfo, ObjectLock, VersionId};
+use http::{HeaderMap, HeaderName, Response, StatusCode, header};
 use std::{ops::Range, sync::Arc};
 
 /// From this size on a write is checked against what is there before its body is read, so that a refusal comes before
@@ -36,10 +36,13 @@ impl Object {
 pub(super) async fn put_object(call: &mut Call<'_>, object: &Object) -> Result<Response<S3Body>> {
     let sent = &call.parts.headers;
     headers::check_write(sent)?;
-    let kept = headers::object_headers(sent)?;
+    let kept = kept(sent, call.now_ms)?;
     let (condition, stated_by) = conditions::of_write(sent)?;
     let subject = Subject { condition: stated_by, ..object.subject() };
     let incoming = Incoming::plan(call)?;
+    if kept.lock != ObjectLock::default() {
+        object_lock::require_enabled(call, &object.bucket).await?;
+    }
     if incoming.length() >= EARLY_CHECK_BYTES {
         check_early(call, object, &condition, &subject).await?;
     }
@@ -52,10 +55,21 @@ pub(super) async fn put_object(call: &mut Call<'_>, object: &Object) -> Result<R
     let answer = response.headers_mut();
     headers::put(answer, header::ETAG, &headers::quoted(&published.etag));
     headers::put(answer, OBJECT_SIZE, &published.size.to_string());
+    versions::write_made(answer, &published);
     if let Some(checksum) = &published.checksum {
         headers::write_checksum(answer, checksum);
     }
     Ok(response)
+}
+
+/// What the headers of a write ask to be kept beside the bytes.
+///
+/// # Errors
+/// Whatever is wrong with metadata, tags and locks.
+pub(super) fn kept(sent: &HeaderMap, now_ms: i64) -> Result<Kept> {
+    let headers = headers::object_headers(sent)?;
+    let tags = tagging::of_header(sent)?.unwrap_or_default();
+    Ok(Kept { headers, tags, lock: object_lock::of_headers(sent, now_ms)? })
 }
 
 /// Refuses what would be refused in the end anyhow. The check that counts is made where the object is published.
@@ -66,7 +80,7 @@ async fn check_early(call: &mut Call<'_>, object: &Object, condition: &Condition
     }
     let current = match call.front.store.head(&object.bucket, &object.key).await {
         Ok(current) => Some(current),
-        Err(crate::store::Error::NoSuchKey) => None,
+        Err(store::Error::NoSuchKey | store::Error::Deleted { .. }) => None,
         Err(error) => return Err(subject.error(error)),
     };
     match (condition, &current) {
@@ -136,12 +150,17 @@ fn select_part(object: &ObjectInfo, part: u32) -> Result<Selection> {
     Ok(Selection { range: 0..object.size, status })
 }
 
-pub(super) async fn get_object(call: &mut Call<'_>, object: &Object, part: Option<u32>) -> Result<Response<S3Body>> {
+pub(super) async fn get_object(
+    call: &mut Call<'_>,
+    object: &Object,
+    version: Option<VersionId>,
+    part: Option<u32>,
+) -> Result<Response<S3Body>> {
     let request = Arc::new(ReadRequest::of(call, part)?);
-    let subject = object.subject();
+    let subject = Subject { version: version.as_ref(), ..object.subject() };
     let decide = request.clone();
     let pick = move |info: &ObjectInfo| decide.select(info).ok().map(|selection| selection.range);
-    let reading = call.front.store.read(&object.bucket, &object.key, pick).await;
+    let reading = call.front.store.read_version(&object.bucket, &object.key, version.clone(), pick).await;
     let reading = reading.map_err(|error| subject.error(error))?;
     let selection = request.select(&reading.info)?;
     let mut response = read_head(call, &reading.info, &selection, part)?;
@@ -151,10 +170,16 @@ pub(super) async fn get_object(call: &mut Call<'_>, object: &Object, part: Optio
     Ok(response)
 }
 
-pub(super) async fn head_object(call: &mut Call<'_>, object: &Object, part: Option<u32>) -> Result<Response<S3Body>> {
+pub(super) async fn head_object(
+    call: &mut Call<'_>,
+    object: &Object,
+    version: Option<VersionId>,
+    part: Option<u32>,
+) -> Result<Response<S3Body>> {
     let request = ReadRequest::of(call, part)?;
-    let found = call.front.store.head(&object.bucket, &object.key).await;
-    let info = found.map_err(|error| object.subject().error(error))?;
+    let subject = Subject { version: version.as_ref(), ..object.subject() };
+    let found = call.front.store.head_version(&object.bucket, &object.key, version.clone()).await;
+    let info = found.map_err(|error| subject.error(error))?;
     let selection = request.select(&info)?;
     read_head(call, &info, &selection, part)
 }
@@ -164,6 +189,9 @@ fn read_head(call: &Call<'_>, info: &ObjectInfo, selection: &Selection, part: Op
     let mut response = answer::empty(selection.status);
     let answer = response.headers_mut();
     headers::write_object(answer, info);
+    versions::write_read(answer, info.version.as_ref());
+    tagging::write_count(answer, &info.tags);
+    object_lock::write_lock(answer, &info.lock);
     let Range { start, end } = selection.range;
     headers::put(answer, header::CONTENT_LENGTH, &(end - start).to_string());
     if selection.status == StatusCode::PARTIAL_CONTENT {
@@ -187,11 +215,20 @@ fn read_head(call: &Call<'_>, info: &ObjectInfo, selection: &Selection, part: Op
     Ok(response)
 }
 
-pub(super) async fn get_object_attributes(call: &mut Call<'_>, object: &Object) -> Result<Response<S3Body>> {
+pub(super) async fn get_object_attributes(
+    call: &mut Call<'_>,
+    object: &Object,
+    version: Option<VersionId>,
+) -> Result<Response<S3Body>> {
     super::buckets::require_bucket(call, &object.bucket).await?;
     let wanted = attributes(call)?;
-    let found = call.front.store.head(&object.bucket, &object.key).await;
-    let info = found.map_err(|error| object.subject().error(error))?;
+    let subject = Subject { version: version.as_ref(), ..object.subject() };
+    let found = call.front.store.head_version(&object.bucket, &object.key, version.clone()).await;
+    let info = found.map_err(|error| match error {
+        // Here S3 takes a marker that was named for an object that is not there.
+        store::Error::DeleteMarker { version, .. } => subject.error(store::Error::Deleted { version }),
+        error => subject.error(error),
+    })?;
     let wants = |name| wanted.contains(&name);
     let document = xml::document("GetObjectAttributesResponse", Some(xml::NAMESPACE), |out| {
         if wants("ETag") {
@@ -220,6 +257,7 @@ pub(super) async fn get_object_attributes(call: &mut Call<'_>, object: &Object) 
     let mut response = answer::document(document);
     let date = conditions::http_date(info.last_modified_ms);
     headers::put(response.headers_mut(), header::LAST_MODIFIED, &date);
+    versions::write_read(response.headers_mut(), info.version.as_ref());
     Ok(response)
 }
 

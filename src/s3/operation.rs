@@ -7,8 +7,10 @@
 use super::{
     error::{Error, Result},
     query::Query,
+    subresource::Subresource,
+    versions,
 };
-use crate::store::{BucketName, ObjectKey};
+use crate::store::{BucketName, ObjectKey, VersionId};
 use http::Method;
 
 /// Longest key. Bytes of UTF-8.
@@ -80,9 +82,6 @@ pub enum Operation {
     GetBucketLocation {
         bucket: BucketName,
     },
-    GetBucketVersioning {
-        bucket: BucketName,
-    },
     ListObjects {
         bucket: BucketName,
         listing: Listing,
@@ -99,6 +98,7 @@ pub enum Operation {
         bucket: BucketName,
         listing: Listing,
         key_marker: Option<String>,
+        version_id_marker: Option<VersionId>,
     },
     ListMultipartUploads {
         bucket: BucketName,
@@ -111,14 +111,17 @@ pub enum Operation {
     },
     GetObject {
         object: Object,
+        version: Option<VersionId>,
         part: Option<u32>,
     },
     HeadObject {
         object: Object,
+        version: Option<VersionId>,
         part: Option<u32>,
     },
     GetObjectAttributes {
         object: Object,
+        version: Option<VersionId>,
     },
     PutObject {
         object: Object,
@@ -128,6 +131,7 @@ pub enum Operation {
     },
     DeleteObject {
         object: Object,
+        version: Option<VersionId>,
     },
     CreateMultipartUpload {
         object: Object,
@@ -149,6 +153,8 @@ pub enum Operation {
         limit: usize,
         url_encoded: bool,
     },
+    /// One on what is kept beside bytes and buckets.
+    Subresource(Subresource),
     /// An operation of S3 that this server does not have. Holds its name.
     NotImplemented(&'static str),
 }
@@ -221,7 +227,6 @@ impl Operation {
             Operation::HeadBucket { .. } => "HeadBucket",
             Operation::DeleteBucket { .. } => "DeleteBucket",
             Operation::GetBucketLocation { .. } => "GetBucketLocation",
-            Operation::GetBucketVersioning { .. } => "GetBucketVersioning",
             Operation::ListObjects { .. } => "ListObjects",
             Operation::ListObjectsV2 { .. } => "ListObjectsV2",
             Operation::ListObjectVersions { .. } => "ListObjectVersions",
@@ -239,6 +244,7 @@ impl Operation {
             Operation::CompleteMultipartUpload { .. } => "CompleteMultipartUpload",
             Operation::AbortMultipartUpload { .. } => "AbortMultipartUpload",
             Operation::ListParts { .. } => "ListParts",
+            Operation::Subresource(subresource) => subresource.name(),
             Operation::NotImplemented(name) => name,
         }
     }
@@ -311,10 +317,12 @@ fn bucket_operation(method: &Method, bucket: BucketName, query: &Query) -> Resul
         let found = BUCKET_SUBRESOURCES.iter().find(|(name, _)| query.has(name));
         found.map(|(_, noun)| Operation::NotImplemented(not_implemented_name(method, noun)))
     };
+    if let Some(subresource) = Subresource::of_bucket(method, &bucket, query) {
+        return Ok(Operation::Subresource(subresource));
+    }
     match *method {
         Method::HEAD => Ok(Operation::HeadBucket { bucket }),
         Method::GET if query.has("location") => Ok(Operation::GetBucketLocation { bucket }),
-        Method::GET if query.has("versioning") => Ok(Operation::GetBucketVersioning { bucket }),
         Method::GET if query.has("uploads") => Ok(Operation::ListMultipartUploads {
             bucket,
             listing: listing(query, "max-uploads")?,
@@ -325,12 +333,12 @@ fn bucket_operation(method: &Method, bucket: BucketName, query: &Query) -> Resul
             bucket,
             listing: listing(query, "max-keys").map_err(versions_limit)?,
             key_marker: marker(query, "key-marker"),
+            version_id_marker: version_marker(query)?,
         }),
         Method::GET => match known(method) {
             Some(operation) => Ok(operation),
             None => list_objects(bucket, query),
         },
-        Method::PUT if query.has("versioning") => Ok(Operation::NotImplemented("PutBucketVersioning")),
         Method::PUT => Ok(known(method).unwrap_or(Operation::CreateBucket { bucket })),
         Method::DELETE => Ok(known(method).unwrap_or(Operation::DeleteBucket { bucket })),
         Method::POST if query.has("delete") => Ok(Operation::DeleteObjects { bucket }),
@@ -356,14 +364,17 @@ fn list_objects(bucket: BucketName, query: &Query) -> Result<Operation> {
 
 fn object_operation(request: &Request<'_>, object: Object, query: &Query) -> Result<Operation> {
     let method = request.method;
+    let version = query.text("versionId").map(|id| versions::parse(&id)).transpose()?;
+    if let Some(subresource) = Subresource::of_object(method, &object, version.as_ref(), query) {
+        return Ok(Operation::Subresource(subresource));
+    }
     if let Some((_, noun)) = OBJECT_SUBRESOURCES.iter().find(|(name, _)| query.has(name)) {
         return Ok(Operation::NotImplemented(not_implemented_name(method, noun)));
     }
-    check_version(&object, query)?;
     let upload_id = query.text("uploadId");
     match (method, upload_id) {
-        (&Method::HEAD, _) => Ok(Operation::HeadObject { part: optional_part(query)?, object }),
-        (&Method::GET, _) if query.has("attributes") => Ok(Operation::GetObjectAttributes { object }),
+        (&Method::HEAD, _) => Ok(Operation::HeadObject { part: optional_part(query)?, object, version }),
+        (&Method::GET, _) if query.has("attributes") => Ok(Operation::GetObjectAttributes { object, version }),
         (&Method::GET, _) if query.has("uploads") => {
             Err(Error::invalid_request("Key is not expected for the GET method ?uploads subresource"))
         }
@@ -371,12 +382,12 @@ fn object_operation(request: &Request<'_>, object: Object, query: &Query) -> Res
             Err(Error::invalid_request("There is no such thing as the ?versions sub-resource for a key"))
         }
         (&Method::GET, Some(upload_id)) => list_parts(object, upload_id, query),
-        (&Method::GET, None) => Ok(Operation::GetObject { part: optional_part(query)?, object }),
+        (&Method::GET, None) => Ok(Operation::GetObject { part: optional_part(query)?, object, version }),
         (&Method::PUT, upload_id) => put_operation(request, object, upload_id, query),
         (&Method::POST, Some(upload_id)) => Ok(Operation::CompleteMultipartUpload { object, upload_id }),
         (&Method::POST, None) if query.has("uploads") => Ok(Operation::CreateMultipartUpload { object }),
         (&Method::DELETE, Some(upload_id)) => Ok(Operation::AbortMultipartUpload { object, upload_id }),
-        (&Method::DELETE, None) => Ok(Operation::DeleteObject { object }),
+        (&Method::DELETE, None) => Ok(Operation::DeleteObject { object, version }),
         _ => Err(not_allowed(method, "OBJECT", "HEAD, GET, PUT, DELETE")),
     }
 }
@@ -412,19 +423,14 @@ fn list_parts(object: Object, upload_id: String, query: &Query) -> Result<Operat
     })
 }
 
-/// Buckets have no versions: only the version every object has, `null`, can be named.
-fn check_version(object: &Object, query: &Query) -> Result<()> {
-    match query.text("versionId") {
-        None => Ok(()),
-        Some(version_id) if version_id == "null" => Ok(()),
-        Some(version_id) if version_id.is_empty() => {
-            Err(Error::invalid_argument("versionId", "", "Version id cannot be the empty string"))
-        }
-        Some(version_id) if version_id.bytes().all(|byte| byte.is_ascii_alphanumeric()) => {
-            Err(Error::NoSuchVersion { key: object.key.as_str().to_owned(), version_id })
-        }
-        Some(version_id) => Err(Error::invalid_argument("versionId", version_id, "Invalid version id specified")),
+/// The version to list after; an empty one is none.
+fn version_marker(query: &Query) -> Result<Option<VersionId>> {
+    let Some(version) = marker(query, "version-id-marker") else { return Ok(None) };
+    if marker(query, "key-marker").is_none() {
+        let message = "A version-id marker cannot be specified without a key marker.";
+        return Err(Error::invalid_argument("version-id-marker", version, message));
     }
+    Ok(Some(versions::parse(&version)?))
 }
 
 fn listing(query: &Query, limit_name: &'static str) -> Result<Listing> {

@@ -10,6 +10,7 @@ mod disk;
 mod health;
 mod index;
 mod lock;
+mod locks;
 mod multipart;
 mod names;
 mod object_store;
@@ -20,13 +21,20 @@ mod recover;
 mod tests;
 mod types;
 mod upload;
+mod versions;
 
+pub use locks::{
+    DefaultRetention, Governance, LockConfiguration, ObjectLock, Retention, RetentionMode, RetentionPeriod,
+};
 pub use names::{BucketName, ObjectKey};
 pub use types::{
-    Checksum, ChecksumAlgorithm, ChecksumType, CompletedPart, Condition, Error, ListEntry, ListPage, ListQuery,
-    NewUpload, ObjectHeaders, ObjectInfo, PartInfo, Reading, Result, StoreSettings,
+    Checksum, ChecksumAlgorithm, ChecksumType, CompletedPart, Condition, Error, Expected, ListEntry, ListPage,
+    ListQuery, NewUpload, ObjectHeaders, ObjectInfo, PartInfo, Reading, Result, StoreSettings,
 };
 pub use upload::{Sealed, Upload};
+pub use versions::{
+    BucketState, Copy, Deleted, Deletion, Kept, Tags, VersionEntry, VersionId, Versioning, VersionsPage, VersionsQuery,
+};
 
 use blocking::Blocking;
 use disk::{Disk, Faults};
@@ -104,7 +112,7 @@ impl Store {
     /// Open uploads go with the bucket.
     ///
     /// # Errors
-    /// `Error::NoSuchBucket`, `Error::BucketNotEmpty`.
+    /// `Error::NoSuchBucket`, `Error::BucketNotEmpty`, `Error::BucketHasVersions`.
     pub async fn delete_bucket(&self, bucket: &BucketName) -> Result<()> {
         let bucket = bucket.clone();
         self.free(move |write| buckets::delete(write, &bucket)).await
@@ -125,21 +133,23 @@ impl Store {
         Upload::new(self.0.clone(), checksum)
     }
 
-    /// Makes sealed bytes the object `key`, atomically and durably.
+    /// Makes sealed bytes the object `key`, atomically and durably. What was there becomes an earlier version where the
+    /// bucket keeps them.
     ///
     /// # Errors
     /// `Error::NoSuchBucket`, `Error::PreconditionFailed`, `Error::NoSuchKey` (an etag asked for, no object there),
-    /// `Error::Full`. In each of them nothing has changed.
+    /// `Error::LockNotEnabled`, `Error::Full`. In each of them nothing has changed.
     pub async fn publish(
         &self,
         bucket: &BucketName,
         key: &ObjectKey,
         sealed: Sealed,
-        headers: ObjectHeaders,
+        kept: impl Into<Kept>,
         condition: Condition,
         now_ms: i64,
     ) -> Result<ObjectInfo> {
         let address = Address::new(bucket, key);
+        let Kept { headers, tags, lock } = kept.into();
         let info = ObjectInfo {
             key: key.clone(),
             size: sealed.size,
@@ -148,19 +158,19 @@ impl Store {
             headers,
             checksum: sealed.checksum.as_ref().map(|(algorithm, digest)| checksum::of_body(*algorithm, digest)),
             parts: None,
+            version: None,
+            tags,
+            lock,
         };
-        let publish = move |write: &mut index::Write<'_>| {
-            objects::publish(write, &address, sealed.body, &info, &condition)?;
-            Ok(info)
-        };
-        self.0.index.change(publish).await
+        self.0.index.change(move |write| objects::publish(write, &address, sealed.body, info, &condition)).await
     }
 
+    /// The current object.
+    ///
     /// # Errors
-    /// `Error::NoSuchBucket`, `Error::NoSuchKey`.
+    /// `Error::NoSuchBucket`, `Error::NoSuchKey`, `Error::Deleted`.
     pub async fn head(&self, bucket: &BucketName, key: &ObjectKey) -> Result<ObjectInfo> {
-        let address = Address::new(bucket, key);
-        self.0.index.look_up(move |index| objects::head(index, &address)).await
+        self.head_version(bucket, key, None).await
     }
 
     /// Opens the object as of now: later overwrites and deletes do not disturb the stream. `range` is applied by `pick`
@@ -168,37 +178,14 @@ impl Store {
     /// returning `None` reads nothing (`stream` is empty, `range` 0..0). `pick` runs on a thread shared by all readers.
     ///
     /// # Errors
-    /// `Error::NoSuchBucket`, `Error::NoSuchKey`; here or in the stream `Error::Damaged`.
+    /// `Error::NoSuchBucket`, `Error::NoSuchKey`, `Error::Deleted`; here or in the stream `Error::Damaged`.
     pub async fn read(
         &self,
         bucket: &BucketName,
         key: &ObjectKey,
         pick: impl FnOnce(&ObjectInfo) -> Option<Range<u64>> + Send + 'static,
     ) -> Result<Reading> {
-        reading::open(&self.0, Address::new(bucket, key), pick).await
-    }
-
-    /// Whether there was one: deleting a missing key succeeds.
-    ///
-    /// # Errors
-    /// `Error::NoSuchBucket`; with a condition `Error::PreconditionFailed`, `Error::NoSuchKey`.
-    pub async fn delete(&self, bucket: &BucketName, key: &ObjectKey, condition: Condition) -> Result<bool> {
-        let address = Address::new(bucket, key);
-        self.free(move |write| objects::delete(write, &address, &condition)).await
-    }
-
-    /// Deletes many keys in one durable step; answers one result a key, in order.
-    ///
-    /// # Errors
-    /// `Error::NoSuchBucket`.
-    pub async fn delete_many(&self, bucket: &BucketName, keys: Vec<ObjectKey>) -> Result<Vec<bool>> {
-        let bucket = bucket.clone();
-        let delete_all = move |write: &mut index::Write<'_>| {
-            buckets::require(write.index, &bucket)?;
-            let delete = |key: &ObjectKey| objects::delete(write, &Address::new(&bucket, key), &Condition::None);
-            keys.iter().map(delete).collect()
-        };
-        self.free(delete_all).await
+        self.read_version(bucket, key, None, pick).await
     }
 
     /// Copies within the store without reading the bytes through the caller; `headers` `None` keeps the source's. The
@@ -217,11 +204,7 @@ impl Store {
         condition: Condition,
         now_ms: i64,
     ) -> Result<ObjectInfo> {
-        let (from, to) = (Address::new(from.0, from.1), Address::new(to.0, to.1));
-        self.0.disk.require_room(0)?;
-        let copy =
-            move |write: &mut index::Write<'_>| objects::copy(write, &from, &to, headers, check, &condition, now_ms);
-        self.0.index.change(copy).await
+        self.copy_version(from, to, Copy { headers, condition, now_ms, ..Copy::default() }, check).await
     }
 
     /// # Errors
@@ -234,7 +217,7 @@ impl Store {
     /// Answers the upload's id.
     ///
     /// # Errors
-    /// `Error::NoSuchBucket`.
+    /// `Error::NoSuchBucket`, `Error::LockNotEnabled`.
     pub async fn create_upload(
         &self,
         bucket: &BucketName,

@@ -29,8 +29,8 @@ pub(super) fn complete(write: &mut Write<'_>, upload: &UploadAddress, completion
     let chosen = choose(&mut arrived, completion)?;
     let info = describe(upload, open, &chosen, completion)?;
 
-    let bucket = buckets::require(write.index, &upload.object.bucket)?;
-    let old = objects::decide(write.index, bucket, &upload.object.key, &completion.condition)?;
+    let bucket = buckets::load(write.index, &upload.object.bucket)?;
+    let old = objects::decide(write.index, bucket.id, &upload.object.key, &completion.condition)?;
     let whole = bodies::insert_parts(write, info.size)?;
     let mut start = 0;
     for part in &chosen {
@@ -39,8 +39,7 @@ pub(super) fn complete(write: &mut Write<'_>, upload: &UploadAddress, completion
     }
     uploads::close(write, upload)?;
     arrived.into_values().try_for_each(|unused| bodies::release(write, unused.body))?;
-    objects::replace(write, bucket, &info, whole, old)?;
-    Ok(info)
+    objects::replace(write, &bucket, info, whole, old.as_ref())
 }
 
 /// Takes the listed parts out of those that arrived.
@@ -87,8 +86,11 @@ fn describe(upload: &UploadAddress, open: OpenUpload, parts: &[Part], completion
         size: parts.iter().map(|part| part.info.size).sum(),
         etag,
         last_modified_ms: completion.now_ms,
-        headers: open.headers,
+        headers: open.kept.headers,
         checksum: whole,
         parts: u32::try_from(parts.len()).ok(),
+        version: None,
+        tags: open.kept.tags,
+        lock: open.kept.lock,
     })
 }

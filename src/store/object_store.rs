@@ -3,8 +3,8 @@
 //! The traits' async methods are written out as the futures `async_trait` declares them to be.
 
 use super::{
-    BucketName, CompletedPart, Condition, ListEntry, ListQuery, NewUpload, ObjectHeaders, ObjectInfo, ObjectKey, Store,
-    multipart::Completion, upload_address,
+    BucketName, CompletedPart, Condition, Deletion, ListEntry, ListQuery, NewUpload, ObjectHeaders, ObjectInfo,
+    ObjectKey, Store, multipart::Completion, upload_address,
 };
 use ::object_store::{
     Attribute, AttributeValue, Attributes, CopyMode, CopyOptions, Error, GetOptions, GetResult, GetResultPayload,
@@ -78,7 +78,7 @@ impl BucketStore {
 
     async fn put_multipart(&self, location: &Path, options: PutMultipartOptions) -> Result<Box<dyn MultipartUpload>> {
         let key = object_key(location)?;
-        let new = NewUpload { headers: headers(&options.attributes)?, checksum: None };
+        let new = NewUpload { kept: headers(&options.attributes)?.into(), checksum: None };
         let id = self
             .store
             .create_upload(&self.bucket, &key, new, now_ms())
@@ -238,7 +238,8 @@ impl ObjectStore for BucketStore {
             async move {
                 let location = location?;
                 let key = object_key(&location)?;
-                let deleted = bucket.store.delete(&bucket.bucket, &key, Condition::None).await;
+                let deletion = Deletion { now_ms: now_ms(), ..Deletion::default() };
+                let deleted = bucket.store.delete_version(&bucket.bucket, &key, deletion).await;
                 deleted.map_err(|error| failed(&location, error))?;
                 Ok(location)
             }
@@ -452,9 +453,10 @@ fn attributes(headers: &ObjectHeaders) -> Attributes {
 fn failed(location: &Path, error: super::Error) -> Error {
     let path = location.to_string();
     match error {
-        super::Error::NoSuchKey | super::Error::NoSuchBucket | super::Error::NoSuchUpload => {
-            Error::NotFound { path, source: error.into() }
-        }
+        super::Error::NoSuchKey
+        | super::Error::Deleted { .. }
+        | super::Error::NoSuchBucket
+        | super::Error::NoSuchUpload => Error::NotFound { path, source: error.into() },
         super::Error::PreconditionFailed => Error::Precondition { path, source: error.into() },
         error => Error::Generic { store: STORE, source: error.into() },
     }

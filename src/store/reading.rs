@@ -5,7 +5,7 @@
 //! or deleting the object meanwhile changes nothing for the reader.
 
 use super::{
-    Error, Inner, ObjectInfo, Reading, Result,
+    Error, Inner, ObjectInfo, Reading, Result, VersionId,
     checksum::{self, BLOCK_BYTES, BLOCK_SUM_BYTES},
     disk::StoredFile,
     index::{
@@ -35,6 +35,7 @@ enum Opened {
 pub(super) async fn open(
     store: &Arc<Inner>,
     address: Address,
+    version: Option<VersionId>,
     pick: impl FnOnce(&ObjectInfo) -> Option<Range<u64>> + Send + 'static,
 ) -> Result<Reading> {
     let inner = store.clone();
@@ -43,7 +44,7 @@ pub(super) async fn open(
         .look_up(move |index| {
             let pins = inner.pins.clone();
             pins.look_up(|| {
-                let found = objects::open(index, &address)?;
+                let found = objects::open(index, &address, version.as_ref())?;
                 let range = pick(&found.info).unwrap_or(0..0);
                 let range = range.start.min(found.info.size)..range.end.min(found.info.size);
                 if range.is_empty() {

@@ -1,6 +1,6 @@
 //! What the store takes and gives: descriptions of objects, conditions, listings, and the ways it can fail.
 
-use super::{BucketName, ObjectKey};
+use super::{BucketName, Kept, ObjectKey, ObjectLock, Tags, VersionId, Versioning};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -67,9 +67,15 @@ pub struct ObjectInfo {
     pub checksum: Option<Checksum>,
     /// Number of parts when made by a multipart upload.
     pub parts: Option<u32>,
+    /// `None` in buckets that never kept versions, and in listings of current objects.
+    pub version: Option<VersionId>,
+    /// Empty in listings.
+    pub tags: Tags,
+    /// Empty in listings.
+    pub lock: ObjectLock,
 }
 
-/// When a write takes effect; checked in the transaction that publishes.
+/// When a write or deletion takes effect; checked in its transaction, against the current version.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Condition {
     #[default]
@@ -78,6 +84,26 @@ pub enum Condition {
     Absent,
     /// `If-Match`: the current etag, without quotes. Where there is no object: [`Error::NoSuchKey`].
     Etag(String),
+    /// Of a deletion: all that is given must be so. Where there is no object, nothing is deleted, and that is an error
+    /// when an etag was asked for.
+    Fits(Expected),
+}
+
+/// What a deletion expects of its object.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Expected {
+    /// Without quotes; `*` for any.
+    pub etag: Option<String>,
+    pub size: Option<u64>,
+    /// Seconds since the epoch.
+    pub modified_s: Option<i64>,
+}
+
+impl Condition {
+    /// Whether it is about an object that must be there for anything to happen.
+    pub(super) fn expects_object(&self) -> bool {
+        matches!(self, Self::Fits(_))
+    }
 }
 
 /// Expected outcomes a caller can act on, and faults of the disk.
@@ -89,8 +115,28 @@ pub enum Error {
     BucketExists,
     #[error("bucket is not empty")]
     BucketNotEmpty,
+    #[error("bucket holds versions")]
+    BucketHasVersions,
+    /// Versions that can be locked are kept.
+    #[error("bucket lets its versions be locked")]
+    BucketLocks,
+    #[error("bucket does not keep versions")]
+    VersioningNotEnabled,
+    #[error("bucket does not let its versions be locked")]
+    LockNotEnabled,
     #[error("object does not exist")]
     NoSuchKey,
+    /// The key's newest version is a delete marker.
+    #[error("object is deleted")]
+    Deleted { version: VersionId },
+    #[error("version does not exist")]
+    NoSuchVersion,
+    /// The version named has no bytes.
+    #[error("version is a delete marker")]
+    DeleteMarker { version: VersionId, last_modified_ms: i64 },
+    /// A retention or legal hold keeps the version.
+    #[error("version is locked")]
+    Locked,
     #[error("multipart upload does not exist")]
     NoSuchUpload,
     #[error("a condition of the write does not hold")]
@@ -206,7 +252,7 @@ pub struct Reading {
 
 #[derive(Debug, Clone, Default)]
 pub struct NewUpload {
-    pub headers: ObjectHeaders,
+    pub kept: Kept,
     pub checksum: Option<(ChecksumAlgorithm, ChecksumType)>,
 }
 
@@ -220,5 +266,12 @@ pub(super) struct Address {
 impl Address {
     pub fn new(bucket: &BucketName, key: &ObjectKey) -> Self {
         Self { bucket: bucket.clone(), key: key.clone() }
+    }
+}
+
+impl super::BucketState {
+    /// Or kept them once.
+    pub(super) fn keeps_versions(&self) -> bool {
+        self.versioning != Versioning::Never
     }
 }

@@ -39,7 +39,6 @@ async fn a_bucket_is_made_here_and_as_asked_or_not_at_all() {
     for (name, value, status, code) in [
         ("x-amz-acl", "public-read", 400, "AccessControlListNotSupported"),
         ("x-amz-object-ownership", "Nobody", 400, "InvalidArgument"),
-        ("x-amz-bucket-object-lock-enabled", "true", 501, "NotImplemented"),
     ] {
         let refused = world.send(Ask::put("/elsewhere").header(name, value)).await;
         refused.expect_error(StatusCode::from_u16(status).expect("a status"), code);

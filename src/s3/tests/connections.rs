@@ -174,7 +174,7 @@ async fn a_small_body_nobody_wanted_does_not_cost_the_connection() {
     connection.ask(refused).await.expect(400);
     connection.ask(Ask::put("/lake/k").header("if-none-match", "*").body("lost")).await.expect(412);
     connection.ask(Ask::put("/lake/k").header("x-amz-checksum-crc32", "AAAAAA==").body("bad")).await.expect(400);
-    connection.ask(Ask::put("/lake?versioning").body("<VersioningConfiguration/>")).await.expect(501);
+    connection.ask(Ask::put("/lake?website").body("<WebsiteConfiguration/>")).await.expect(501);
     connection.ask(Ask::get("/lake/k").body("ignored")).await.expect(200);
     assert_eq!(connection.ask(Ask::get("/lake/k")).await.expect(200).body, b"hello");
 }

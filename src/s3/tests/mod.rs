@@ -11,6 +11,7 @@ mod objects;
 mod operations;
 mod refusals;
 mod uploads;
+mod versions;
 
 use super::{
     Answered, Credentials, Front, Limits, S3Body,

@@ -60,18 +60,18 @@ fn paths_and_hosts_name_buckets_and_keys_to_the_letter() {
             GET / => ListBuckets { prefix: "", after: None, limit: None }
             HEAD /lake => HeadBucket { bucket: ("lake") }
             HEAD /lake/ => HeadBucket { bucket: ("lake") }
-            GET /lake// => GetObject { object: Object { bucket: ("lake"), key: ("/") }, part: None }
-            GET /lake/a//b/../c/ => GetObject { object: Object { bucket: ("lake"), key: ("a//b/../c/") }, part: None }
-            GET /lake/%2e%2e/a%2Fb+c%20d%2525 => GetObject { object: Object { bucket: ("lake"), key: ("../a/b+c d%25") }, part: None }
+            GET /lake// => GetObject { object: Object { bucket: ("lake"), key: ("/") }, version: None, part: None }
+            GET /lake/a//b/../c/ => GetObject { object: Object { bucket: ("lake"), key: ("a//b/../c/") }, version: None, part: None }
+            GET /lake/%2e%2e/a%2Fb+c%20d%2525 => GetObject { object: Object { bucket: ("lake"), key: ("../a/b+c d%25") }, version: None, part: None }
             GET /lake/%FF => InvalidURI: The specified URI couldn't be parsed.
             GET /L%41KE/k => InvalidBucketName: The specified bucket is not valid.
             GET //k => InvalidBucketName: The specified bucket is not valid.
-            GET /k => GetObject { object: Object { bucket: ("lake"), key: ("k") }, part: None }
-            GET //k/ => GetObject { object: Object { bucket: ("lake"), key: ("/k/") }, part: None }
-            GET //k/ => GetObject { object: Object { bucket: ("lake"), key: ("/k/") }, part: None }
+            GET /k => GetObject { object: Object { bucket: ("lake"), key: ("k") }, version: None, part: None }
+            GET //k/ => GetObject { object: Object { bucket: ("lake"), key: ("/k/") }, version: None, part: None }
+            GET //k/ => GetObject { object: Object { bucket: ("lake"), key: ("/k/") }, version: None, part: None }
             HEAD / => HeadBucket { bucket: ("lake") }
-            GET /lake/k => GetObject { object: Object { bucket: ("lake"), key: ("k") }, part: None }
-            GET /lake/k => GetObject { object: Object { bucket: ("lake"), key: ("k") }, part: None }
+            GET /lake/k => GetObject { object: Object { bucket: ("lake"), key: ("k") }, version: None, part: None }
+            GET /lake/k => GetObject { object: Object { bucket: ("lake"), key: ("k") }, version: None, part: None }
             GET / => ListBuckets { prefix: "", after: None, limit: None }
             GET /b/k => InvalidBucketName: The specified bucket is not valid.
         "#]],
@@ -135,15 +135,15 @@ fn sub_resources_decide() {
         &expect![[r#"
             POST / => MethodNotAllowed: The specified method is not allowed against this resource.
             GET /lake?location => GetBucketLocation { bucket: ("lake") }
-            GET /lake?versioning= => GetBucketVersioning { bucket: ("lake") }
-            PUT /lake?versioning => NotImplemented("PutBucketVersioning")
+            GET /lake?versioning= => Subresource(Bucket { verb: Get, what: Versioning, bucket: ("lake") })
+            PUT /lake?versioning => Subresource(Bucket { verb: Put, what: Versioning, bucket: ("lake") })
             GET /lake?uploads&max-uploads=2&key-marker=k&upload-id-marker=u&delimiter=/ => ListMultipartUploads { bucket: ("lake"), listing: Listing { prefix: "", delimiter: Some("/"), limit: 2, url_encoded: false }, key_marker: Some("k"), upload_id_marker: Some("u") }
-            GET /lake?versions&prefix=a%2Bb&key-marker=k&encoding-type=url => ListObjectVersions { bucket: ("lake"), listing: Listing { prefix: "a+b", delimiter: None, limit: 1000, url_encoded: true }, key_marker: Some("k") }
+            GET /lake?versions&prefix=a%2Bb&key-marker=k&encoding-type=url => ListObjectVersions { bucket: ("lake"), listing: Listing { prefix: "a+b", delimiter: None, limit: 1000, url_encoded: true }, key_marker: Some("k"), version_id_marker: None }
             GET /lake/?list-type=2&delimiter=&prefix=p/&start-after=p/1&max-keys=5000&fetch-owner=true => ListObjectsV2 { bucket: ("lake"), listing: Listing { prefix: "p/", delimiter: None, limit: 1000, url_encoded: false }, start_after: Some("p/1"), continuation_token: None, fetch_owner: true }
             GET /lake?list-type=2&continuation-token=x => ListObjectsV2 { bucket: ("lake"), listing: Listing { prefix: "", delimiter: None, limit: 1000, url_encoded: false }, start_after: None, continuation_token: Some("x"), fetch_owner: false }
             GET /lake?marker=m&max-keys=0 => ListObjects { bucket: ("lake"), listing: Listing { prefix: "", delimiter: None, limit: 0, url_encoded: false }, marker: Some("m") }
             GET /lake?policyStatus => NotImplemented("BucketPolicyStatus")
-            GET /lake?object-lock => NotImplemented("GetObjectLockConfiguration")
+            GET /lake?object-lock => Subresource(Bucket { verb: Get, what: ObjectLock, bucket: ("lake") })
             PUT /lake => CreateBucket { bucket: ("lake") }
             PUT /lake?cors => NotImplemented("PutBucketCors")
             DELETE /lake => DeleteBucket { bucket: ("lake") }
@@ -152,11 +152,11 @@ fn sub_resources_decide() {
             POST /lake => NotImplemented("PostObject")
             PATCH /lake => MethodNotAllowed: The specified method is not allowed against this resource.
             OPTIONS /lake/k => Preflight
-            GET /lake/k?x-id=GetObject&versionId=null => GetObject { object: Object { bucket: ("lake"), key: ("k") }, part: None }
-            GET /lake/k?partNumber=3 => GetObject { object: Object { bucket: ("lake"), key: ("k") }, part: Some(3) }
-            HEAD /lake/k => HeadObject { object: Object { bucket: ("lake"), key: ("k") }, part: None }
-            GET /lake/k?attributes => GetObjectAttributes { object: Object { bucket: ("lake"), key: ("k") } }
-            GET /lake/k?tagging => NotImplemented("GetObjectTagging")
+            GET /lake/k?x-id=GetObject&versionId=null => GetObject { object: Object { bucket: ("lake"), key: ("k") }, version: Some(Null), part: None }
+            GET /lake/k?partNumber=3 => GetObject { object: Object { bucket: ("lake"), key: ("k") }, version: None, part: Some(3) }
+            HEAD /lake/k => HeadObject { object: Object { bucket: ("lake"), key: ("k") }, version: None, part: None }
+            GET /lake/k?attributes => GetObjectAttributes { object: Object { bucket: ("lake"), key: ("k") }, version: None }
+            GET /lake/k?tagging => Subresource(Object { verb: Get, what: Tagging, object: Object { bucket: ("lake"), key: ("k") }, version: None })
             PUT /lake/k?acl => NotImplemented("PutObjectAcl")
             POST /lake/k?restore => NotImplemented("RestoreObject")
             PUT /lake/k => PutObject { object: Object { bucket: ("lake"), key: ("k") } }
@@ -167,8 +167,8 @@ fn sub_resources_decide() {
             POST /lake/k?uploadId=u => CompleteMultipartUpload { object: Object { bucket: ("lake"), key: ("k") }, upload_id: "u" }
             DELETE /lake/k?uploadId=u => AbortMultipartUpload { object: Object { bucket: ("lake"), key: ("k") }, upload_id: "u" }
             GET /lake/k?uploadId=u&part-number-marker=5&max-parts=7&encoding-type=url => ListParts { object: Object { bucket: ("lake"), key: ("k") }, upload_id: "u", after: 5, limit: 7, url_encoded: true }
-            DELETE /lake/k => DeleteObject { object: Object { bucket: ("lake"), key: ("k") } }
-            DELETE /lake/k?tagging => NotImplemented("DeleteObjectTagging")
+            DELETE /lake/k => DeleteObject { object: Object { bucket: ("lake"), key: ("k") }, version: None }
+            DELETE /lake/k?tagging => Subresource(Object { verb: Delete, what: Tagging, object: Object { bucket: ("lake"), key: ("k") }, version: None })
         "#]],
     );
 }
@@ -214,7 +214,7 @@ fn bad_requests_have_their_own_answers() {
             GET /lake/k?versions => InvalidRequest: There is no such thing as the ?versions sub-resource for a key
             GET /lake/k?versionId= => InvalidArgument: Version id cannot be the empty string
             GET /lake/k?versionId=not_one => InvalidArgument: Invalid version id specified
-            GET /lake/k?versionId=3HL4kqtJlcpXroDTDmJ => NoSuchVersion: The specified version does not exist.
+            GET /lake/k?versionId=3HL4kqtJlcpXroDTDmJ => GetObject { object: Object { bucket: ("lake"), key: ("k") }, version: Some(Id("3HL4kqtJlcpXroDTDmJ")), part: None }
             GET /lake/k?uploadId=u&part-number-marker=-1 => InvalidArgument: Argument part-number-marker must be an integer between 0 and 2147483647
             GET /lake/k?uploadId=u&part-number-marker=x => InvalidArgument: Provided x not an integer or within integer range
             GET /lake/k?partNumber=0 => InvalidArgument: Part number must be an integer between 1 and 10000, inclusive.

@@ -89,7 +89,7 @@ async fn keys_that_cannot_be_deleted_are_listed_with_their_errors() {
     world.put("k", "hello").await;
     let long = "k".repeat(1025);
     let body = format!(
-        "<Delete><Object><Key>{long}</Key></Object><Object><Key>k</Key><VersionId>x</VersionId></Object>\
+        "<Delete><Object><Key>{long}</Key></Object><Object><Key>k</Key><VersionId>not_one</VersionId></Object>\
          <Object><Key>k</Key><ETag>\"other\"</ETag></Object></Delete>"
     );
     let reply = delete(&world, &body, &[("content-md5", &md5_base64(body.as_bytes()))]).await;
@@ -114,8 +114,8 @@ async fn documents_are_bounded() {
 async fn what_s3_knows_and_we_do_not_is_not_implemented() {
     let world = World::new().await;
     for (ask, operation) in [
-        (Ask::put("/lake?versioning"), "PutBucketVersioning"),
-        (Ask::get("/lake/k?tagging"), "GetObjectTagging"),
+        (Ask::put("/lake?website"), "PutBucketWebsite"),
+        (Ask::get("/lake/k?acl"), "GetObjectAcl"),
         (Ask::put("/lake?policy"), "PutBucketPolicy"),
         (Ask::get("/lake?cors"), "GetBucketCors"),
         (Ask::post("/lake/k?select&select-type=2"), "SelectObjectContent"),

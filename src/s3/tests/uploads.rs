@@ -150,7 +150,7 @@ async fn what_is_not_done_is_not_pretended() {
         ),
         ("x-amz-acl", "public-read", "400 AccessControlListNotSupported: The bucket does not allow ACLs."),
         ("x-amz-storage-class", "GLACIER", "400 InvalidStorageClass: The storage class you specified is not valid"),
-        ("x-amz-object-lock-mode", "GOVERNANCE", "400 InvalidRequest: Bucket is missing ObjectLockConfiguration"),
+        ("x-amz-object-lock-legal-hold", "ON", "400 InvalidRequest: Bucket is missing ObjectLockConfiguration"),
     ] {
         assert_eq!(put(&world, Ask::put("/lake/k").header(name, value).body("x")).await, answer, "{name}");
     }

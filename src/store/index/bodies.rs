@@ -158,6 +158,12 @@ pub fn piece_at(index: &Connection, body: BodyId, position: u64) -> Result<Piece
     }
 }
 
+/// What a body is made of, with its bytes where they are kept here.
+pub fn shape_of(index: &Connection, body: BodyId) -> Result<Shape> {
+    let mut statement = index.prepare_cached("select file, bytes from bodies where id = ?1")?;
+    statement.query_row([body], |row| Ok(shape(row, 0, 1)))?
+}
+
 /// Reads a body's shape from the columns of its file and bytes.
 pub fn shape(row: &Row<'_>, file: usize, bytes: usize) -> Result<Shape> {
     if let Some(bytes) = row.get_ref(bytes)?.as_blob_or_null().map_err(|error| Error::Index(error.to_string()))? {

@@ -1,10 +1,19 @@
 //! Rows of buckets.
 
 use super::{Write, uploads};
-use crate::store::{BucketName, Error, Result};
+use crate::store::{BucketName, BucketState, Error, LockConfiguration, Result, Versioning};
 use rusqlite::{Connection, OptionalExtension};
 
 pub type BucketId = i64;
+
+const ENABLED: &str = "enabled";
+const SUSPENDED: &str = "suspended";
+
+/// A bucket, and how it treats what is written to it.
+pub struct Bucket {
+    pub id: BucketId,
+    pub state: BucketState,
+}
 
 pub fn create(write: &Write<'_>, bucket: &BucketName, now_ms: i64) -> Result<()> {
     let made = write
@@ -14,7 +23,7 @@ pub fn create(write: &Write<'_>, bucket: &BucketName, now_ms: i64) -> Result<()>
     if made == 0 { Err(Error::BucketExists) } else { Ok(()) }
 }
 
-/// Refuses a bucket with objects; its open uploads go with it.
+/// Refuses a bucket with objects or versions; its open uploads go with it.
 pub fn delete(write: &mut Write<'_>, bucket: &BucketName) -> Result<()> {
     let id = require(write.index, bucket)?;
     let occupied: bool = write
@@ -23,6 +32,13 @@ pub fn delete(write: &mut Write<'_>, bucket: &BucketName) -> Result<()> {
         .query_row([id], |row| row.get(0))?;
     if occupied {
         return Err(Error::BucketNotEmpty);
+    }
+    let versions: bool = write
+        .index
+        .prepare_cached("select exists (select 1 from versions where bucket = ?1)")?
+        .query_row([id], |row| row.get(0))?;
+    if versions {
+        return Err(Error::BucketHasVersions);
     }
     uploads::drop_all(write, id)?;
     write.index.prepare_cached("delete from buckets where id = ?1")?.execute([id])?;
@@ -49,4 +65,53 @@ pub fn id(index: &Connection, bucket: &BucketName) -> Result<Option<BucketId>> {
 /// `Error::NoSuchBucket`.
 pub fn require(index: &Connection, bucket: &BucketName) -> Result<BucketId> {
     id(index, bucket)?.ok_or(Error::NoSuchBucket)
+}
+
+/// # Errors
+/// `Error::NoSuchBucket`.
+pub fn load(index: &Connection, bucket: &BucketName) -> Result<Bucket> {
+    let row: Option<(BucketId, Option<String>, Option<String>)> = index
+        .prepare_cached("select id, versioning, object_lock from buckets where name = ?1")?
+        .query_row([bucket.as_str()], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+        .optional()?;
+    let (id, versioning, lock) = row.ok_or(Error::NoSuchBucket)?;
+    let lock: Option<LockConfiguration> = lock.as_deref().map(super::from_json).transpose()?;
+    Ok(Bucket { id, state: BucketState { versioning: decode_versioning(versioning.as_deref())?, lock } })
+}
+
+/// # Errors
+/// `Error::NoSuchBucket`; `Error::BucketLocks` when versions that can be locked would no longer be kept.
+pub fn set_versioning(write: &Write<'_>, bucket: &BucketName, versioning: Versioning) -> Result<()> {
+    let Bucket { id, state } = load(write.index, bucket)?;
+    if state.lock.is_some() && versioning != Versioning::Enabled {
+        return Err(Error::BucketLocks);
+    }
+    let column = match versioning {
+        Versioning::Never => None,
+        Versioning::Enabled => Some(ENABLED),
+        Versioning::Suspended => Some(SUSPENDED),
+    };
+    write.index.prepare_cached("update buckets set versioning = ?2 where id = ?1")?.execute((id, column))?;
+    Ok(())
+}
+
+/// # Errors
+/// `Error::NoSuchBucket`, `Error::VersioningNotEnabled`.
+pub fn set_lock(write: &Write<'_>, bucket: &BucketName, configuration: &LockConfiguration) -> Result<()> {
+    let Bucket { id, state } = load(write.index, bucket)?;
+    if state.versioning != Versioning::Enabled {
+        return Err(Error::VersioningNotEnabled);
+    }
+    let configuration = super::to_json(configuration)?;
+    write.index.prepare_cached("update buckets set object_lock = ?2 where id = ?1")?.execute((id, configuration))?;
+    Ok(())
+}
+
+fn decode_versioning(column: Option<&str>) -> Result<Versioning> {
+    match column {
+        None => Ok(Versioning::Never),
+        Some(ENABLED) => Ok(Versioning::Enabled),
+        Some(SUSPENDED) => Ok(Versioning::Suspended),
+        Some(other) => Err(Error::Index(format!("unknown versioning in the index: {other}"))),
+    }
 }

@@ -1,7 +1,9 @@
 //! Listings: range scans in the order of UTF-8 bytes. Work is bounded by the page, not by what lies under a prefix.
 
 use super::{buckets, from_sql};
-use crate::store::{BucketName, ListEntry, ListPage, ListQuery, ObjectHeaders, ObjectInfo, ObjectKey, Result};
+use crate::store::{
+    BucketName, ListEntry, ListPage, ListQuery, ObjectHeaders, ObjectInfo, ObjectKey, ObjectLock, Result,
+};
 use rusqlite::{Connection, Row};
 
 /// Entries on a page.
@@ -64,7 +66,7 @@ fn start(query: &ListQuery) -> Option<String> {
 }
 
 /// The key up to and with the first delimiter behind the prefix.
-fn common_prefix<'a>(key: &'a str, query: &ListQuery) -> Option<&'a str> {
+pub fn common_prefix<'a>(key: &'a str, query: &ListQuery) -> Option<&'a str> {
     let delimiter = query.delimiter.as_deref().filter(|delimiter| !delimiter.is_empty())?;
     let rest = key.strip_prefix(query.prefix.as_str())?;
     let at = rest.find(delimiter)?;
@@ -79,7 +81,7 @@ pub fn after_key(key: &str) -> String {
 /// The smallest string greater than all that start with `prefix`; `None` where there is none.
 ///
 /// UTF-8's bytes sort as code points do, so raising the last character by one is raising the bytes by one.
-fn after_prefix(prefix: &str) -> Option<String> {
+pub fn after_prefix(prefix: &str) -> Option<String> {
     let mut next = prefix.to_owned();
     while let Some(last) = next.pop() {
         let raised = match u32::from(last) + 1 {
@@ -103,6 +105,9 @@ fn info(row: &Row<'_>) -> Result<ObjectInfo> {
         headers: ObjectHeaders::default(),
         checksum: super::decode_checksum(row.get::<_, Option<String>>(4)?.as_deref())?,
         parts: row.get(5)?,
+        version: None,
+        tags: Vec::new(),
+        lock: ObjectLock::default(),
     })
 }
 

@@ -8,18 +8,24 @@ pub(super) mod bodies;
 pub(super) mod buckets;
 mod commit;
 pub(super) mod listing;
+pub(super) mod locate;
 pub(super) mod objects;
 mod readers;
 mod schema;
 pub(super) mod uploads;
+pub(super) mod version_listing;
+pub(super) mod versions;
 
 use commit::Committer;
 pub(super) use commit::{Parts, Write};
+#[cfg(test)]
+pub(super) use schema::make_first_format;
 pub(super) use schema::open_reader;
 
 use super::{Checksum, ChecksumAlgorithm, ChecksumType, Error, Result, health::Health, reaper::BodyId};
 use readers::Readers;
 use rusqlite::Connection;
+use serde::{Serialize, de::DeserializeOwned};
 use std::{path::Path, sync::Arc};
 
 /// The handle the store holds; the commit thread ends when it is dropped.
@@ -81,6 +87,23 @@ pub(super) fn to_sql(number: u64) -> i64 {
 
 pub(super) fn from_sql(number: i64) -> u64 {
     u64::try_from(number).unwrap_or(0)
+}
+
+fn to_json<T: Serialize>(value: &T) -> Result<String> {
+    serde_json::to_string(value).map_err(|error| Error::Index(error.to_string()))
+}
+
+fn from_json<T: DeserializeOwned>(text: &str) -> Result<T> {
+    serde_json::from_str(text).map_err(|error| Error::Index(format!("a document in the index: {error}")))
+}
+
+/// JSON; nothing where the value is its type's default.
+fn encode<T: Serialize + Default + PartialEq>(value: &T) -> Result<Option<String>> {
+    if *value == T::default() { Ok(None) } else { to_json(value).map(Some) }
+}
+
+fn decode<T: DeserializeOwned + Default>(text: Option<&str>) -> Result<T> {
+    text.map_or_else(|| Ok(T::default()), from_json)
 }
 
 fn algorithm_name(algorithm: ChecksumAlgorithm) -> &'static str {

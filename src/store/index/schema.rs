@@ -11,7 +11,7 @@ const INDEX_FILE: &str = "index.db";
 
 /// What each format adds to the one before it, the first to nothing. A store of an older format is brought up to date
 /// when it is opened, one of a newer format is refused. A step that has been released is never changed.
-const STEPS: [&str; 1] = [TABLES];
+const STEPS: [&str; 2] = [TABLES, VERSIONS];
 
 /// Nobody else writes, so waiting happens only while a connection recovers or checkpoints.
 const BUSY_MS: u64 = 10_000;
@@ -87,6 +87,38 @@ create table parts (
 ) strict, without rowid;
 ";
 
+/// Versions: see [`super::versions`] for the layout. Columns are added without a row being written.
+const VERSIONS: &str = "
+alter table buckets add column versioning text;
+alter table buckets add column object_lock text;
+
+alter table objects add column age integer not null default 0;
+alter table objects add column version text;
+alter table objects add column tags text;
+alter table objects add column lock text;
+
+create table versions (
+    bucket integer not null,
+    key text not null,
+    age integer not null,
+    version text,
+    modified_ms integer not null,
+    body integer,
+    size integer not null default 0,
+    etag text not null default '',
+    headers text,
+    checksum text,
+    parts integer,
+    tags text,
+    lock text,
+    primary key (bucket, key, age)
+) strict, without rowid;
+create unique index versions_null on versions (bucket, key) where version is null;
+
+alter table uploads add column tags text;
+alter table uploads add column lock text;
+";
+
 /// The one connection that writes; makes the tables in a new index. Blocking.
 pub fn open_writer(folder: &Path) -> Result<Connection> {
     let connection = connect(folder, OpenFlags::SQLITE_OPEN_CREATE)?;
@@ -109,6 +141,22 @@ pub fn open_writer(folder: &Path) -> Result<Connection> {
         connection.execute_batch(&format!("begin; {steps} pragma user_version = {}; commit;", STEPS.len()))?;
     }
     Ok(connection)
+}
+
+/// A folder as the first release wrote it, with one bucket of small objects. Blocking.
+#[cfg(test)]
+pub fn make_first_format(folder: &Path, bucket: &str, objects: &[(&str, &[u8])]) {
+    let index = connect(folder, OpenFlags::SQLITE_OPEN_CREATE).unwrap();
+    index.execute_batch(&format!("{TABLES} pragma user_version = 1;")).unwrap();
+    index.execute("insert into buckets (id, name, created_ms) values (1, ?1, 1)", [bucket]).unwrap();
+    for (key, bytes) in objects {
+        let (size, mut body) = (bytes.len() as i64, bytes.to_vec());
+        crate::store::checksum::append_block_sums(bytes, &mut body);
+        let insert = "insert into bodies (refs, size, bytes) values (1, ?1, ?2) returning id";
+        let id: i64 = index.query_row(insert, (size, body), |row| row.get(0)).unwrap();
+        let insert = "insert into objects (bucket, key, size, etag, modified_ms, body) values (1, ?1, ?2, 'e', 1, ?3)";
+        index.execute(insert, (key, size, id)).unwrap();
+    }
 }
 
 /// A connection that only reads an index that is open for writing. Blocking.

@@ -3,11 +3,11 @@
 use super::{
     Write,
     bodies::{self, NewBody},
-    buckets::{self, BucketId},
-    from_sql, objects, to_sql,
+    buckets::{self, Bucket, BucketId},
+    from_sql, to_sql,
 };
 use crate::store::{
-    BucketName, ChecksumAlgorithm, ChecksumType, Error, NewUpload, ObjectHeaders, ObjectKey, PartInfo, Result,
+    BucketName, ChecksumAlgorithm, ChecksumType, Error, Kept, NewUpload, ObjectKey, ObjectLock, PartInfo, Result,
     reaper::BodyId, types::Address,
 };
 use rusqlite::{Connection, OptionalExtension, Row};
@@ -27,7 +27,7 @@ pub struct UploadAddress {
 }
 
 pub struct OpenUpload {
-    pub headers: ObjectHeaders,
+    pub kept: Kept,
     pub checksum: Option<(ChecksumAlgorithm, ChecksumType)>,
 }
 
@@ -37,20 +37,27 @@ pub struct Part {
 }
 
 pub fn create(write: &Write<'_>, upload: &UploadAddress, new: &NewUpload, now_ms: i64) -> Result<()> {
-    let bucket = buckets::require(write.index, &upload.object.bucket)?;
+    let Bucket { id: bucket, state } = buckets::load(write.index, &upload.object.bucket)?;
+    // Refused now what would be refused in the end; the bucket's own retention counts from completion.
+    if state.lock.is_none() && new.kept.lock != ObjectLock::default() {
+        return Err(Error::LockNotEnabled);
+    }
     let checksum = new.checksum.map(|(algorithm, kind)| super::encode_choice(algorithm, kind));
     write
         .index
         .prepare_cached(
-            "insert into uploads (bucket, key, id, started_ms, headers, checksum) values (?1, ?2, ?3, ?4, ?5, ?6)",
+            "insert into uploads (bucket, key, id, started_ms, headers, checksum, tags, lock)
+             values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
         )?
         .execute((
             bucket,
             upload.object.key.as_str(),
             &upload.id,
             now_ms,
-            objects::encode_headers(&new.headers)?,
+            super::encode(&new.kept.headers)?,
             checksum,
+            super::encode(&new.kept.tags)?,
+            super::encode(&new.kept.lock)?,
         ))?;
     Ok(())
 }
@@ -59,13 +66,20 @@ pub fn create(write: &Write<'_>, upload: &UploadAddress, new: &NewUpload, now_ms
 /// `Error::NoSuchBucket`, `Error::NoSuchUpload` (also where the id belongs to another key).
 pub fn load(index: &Connection, upload: &UploadAddress) -> Result<OpenUpload> {
     let bucket = buckets::require(index, &upload.object.bucket)?;
-    let (headers, checksum): (Option<String>, Option<String>) = index
-        .prepare_cached("select headers, checksum from uploads where bucket = ?1 and key = ?2 and id = ?3")?
-        .query_row((bucket, upload.object.key.as_str(), &upload.id), |row| Ok((row.get(0)?, row.get(1)?)))
+    let columns: [Option<String>; 4] = index
+        .prepare_cached("select headers, checksum, tags, lock from uploads where bucket = ?1 and key = ?2 and id = ?3")?
+        .query_row((bucket, upload.object.key.as_str(), &upload.id), |row| {
+            Ok([row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?])
+        })
         .optional()?
         .ok_or(Error::NoSuchUpload)?;
+    let [headers, checksum, tags, lock] = columns;
     Ok(OpenUpload {
-        headers: objects::decode_headers(headers.as_deref())?,
+        kept: Kept {
+            headers: super::decode(headers.as_deref())?,
+            tags: super::decode(tags.as_deref())?,
+            lock: super::decode(lock.as_deref())?,
+        },
         checksum: checksum.as_deref().map(super::decode_choice).transpose()?,
     })
 }

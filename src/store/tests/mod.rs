@@ -7,6 +7,7 @@ mod model;
 mod multipart;
 mod objects;
 mod recovery;
+mod versions;
 
 use super::*;
 use bytes::Bytes;
@@ -75,7 +76,13 @@ impl Fixture {
     }
 
     async fn delete(&self, key: &str) -> Result<bool> {
-        self.store.delete(&self.bucket, &object_key(key), Condition::None).await
+        self.delete_if(key, Condition::None).await
+    }
+
+    /// Whether there was one.
+    async fn delete_if(&self, key: &str, condition: Condition) -> Result<bool> {
+        let deletion = Deletion { condition, now_ms: 7, ..Deletion::default() };
+        Ok(self.store.delete_version(&self.bucket, &object_key(key), deletion).await?.existed)
     }
 
     async fn keys(&self) -> Vec<String> {

@@ -16,7 +16,7 @@ struct Sending<'a> {
 impl Sending<'_> {
     async fn start(fixture: &Fixture, checksum: Option<(ChecksumAlgorithm, ChecksumType)>) -> Sending<'_> {
         let headers = ObjectHeaders { content_type: Some("x/y".to_owned()), ..ObjectHeaders::default() };
-        let new = NewUpload { headers, checksum };
+        let new = NewUpload { kept: headers.into(), checksum };
         let id = fixture.store.create_upload(&fixture.bucket, &object_key("key"), new, 1).await.unwrap();
         Sending { fixture, id, sent: Vec::new() }
     }

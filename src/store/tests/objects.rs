@@ -74,7 +74,8 @@ async fn missing_things_are_told_apart() {
     assert!(matches!(store.head(&fixture.bucket, &key).await, Err(Error::NoSuchKey)));
     assert!(matches!(store.head(&elsewhere, &key).await, Err(Error::NoSuchBucket)));
     assert!(matches!(store.read(&elsewhere, &key, |_| None).await, Err(Error::NoSuchBucket)));
-    assert!(matches!(store.delete(&elsewhere, &key, Condition::None).await, Err(Error::NoSuchBucket)));
+    let nowhere = store.delete_version(&elsewhere, &key, Deletion::default()).await;
+    assert!(matches!(nowhere, Err(Error::NoSuchBucket)));
     assert!(matches!(store.list(&elsewhere, ListQuery::default()).await, Err(Error::NoSuchBucket)));
     let sealed = fixture.sealed(&pattern(MEDIUM, 1)).await.unwrap();
     let put = store.publish(&elsewhere, &key, sealed, ObjectHeaders::default(), Condition::None, 1).await;
@@ -93,10 +94,8 @@ async fn conditions_hold_or_nothing_changes() {
     assert!(matches!(fixture.put_if("key", b"b", if_etag("x")).await, Err(Error::PreconditionFailed)));
     assert_eq!(fixture.read("key").await.unwrap(), b"a");
     let second = fixture.put_if("key", &pattern(LARGE, 1), if_etag(&first.etag)).await.unwrap();
-    let key = object_key("key");
-    let stale = fixture.store.delete(&fixture.bucket, &key, if_etag(&first.etag)).await;
-    assert!(matches!(stale, Err(Error::PreconditionFailed)));
-    assert!(fixture.store.delete(&fixture.bucket, &key, if_etag(&second.etag)).await.unwrap());
+    assert!(matches!(fixture.delete_if("key", if_etag(&first.etag)).await, Err(Error::PreconditionFailed)));
+    assert!(fixture.delete_if("key", if_etag(&second.etag)).await.unwrap());
     assert!(fixture.keys().await.is_empty());
     fixture.wait_for_files(0).await;
 }
@@ -216,8 +215,10 @@ async fn many_deletes_are_answered_in_order() {
     fixture.put("a", b"1").await.unwrap();
     fixture.put("b", &pattern(MEDIUM, 1)).await.unwrap();
     fixture.put("a/b", b"1").await.unwrap();
-    let keys = ["b", "missing", "a", "a"].map(object_key).to_vec();
-    assert_eq!(fixture.store.delete_many(&fixture.bucket, keys).await.unwrap(), [true, false, true, false]);
+    let deletions = ["b", "missing", "a", "a"].map(|key| (object_key(key), Deletion::default())).to_vec();
+    let deleted = fixture.store.delete_versions(&fixture.bucket, deletions).await.unwrap();
+    let existed: Vec<bool> = deleted.into_iter().map(|deleted| deleted.unwrap().existed).collect();
+    assert_eq!(existed, [true, false, true, false]);
     assert_eq!(fixture.keys().await, ["a/b"]);
     fixture.wait_for_files(0).await;
 }

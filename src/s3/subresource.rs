@@ -1,0 +1,147 @@
+//! Operations on what is kept beside bytes and buckets: tags, locks, versioning. Which one a request asks
+//! for (pure), what it needs, and who answers it.
+
+use super::{
+    answer::S3Body, error::Result, front::Call, object_lock, operation::Object, query::Query, tagging, versions,
+};
+use crate::{
+    auth::grants::{Action, Resource},
+    store::{BucketName, VersionId},
+};
+use http::{Method, Response};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verb {
+    Get,
+    Put,
+    Delete,
+}
+
+/// Of a bucket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OfBucket {
+    Versioning,
+    ObjectLock,
+}
+
+/// Of one version of an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OfObject {
+    Tagging,
+    Retention,
+    LegalHold,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Subresource {
+    Bucket { verb: Verb, what: OfBucket, bucket: BucketName },
+    Object { verb: Verb, what: OfObject, object: Object, version: Option<VersionId> },
+}
+
+impl Subresource {
+    /// `None` where the request is about something else, or asks what cannot be asked of this.
+    pub fn of_bucket(method: &Method, bucket: &BucketName, query: &Query) -> Option<Subresource> {
+        let (what, verbs): (_, &[Verb]) = if query.has("versioning") {
+            (OfBucket::Versioning, &[Verb::Get, Verb::Put])
+        } else if query.has("object-lock") {
+            (OfBucket::ObjectLock, &[Verb::Get, Verb::Put])
+        } else {
+            return None;
+        };
+        let verb = verb(method).filter(|verb| verbs.contains(verb))?;
+        Some(Subresource::Bucket { verb, what, bucket: bucket.clone() })
+    }
+
+    /// `None` as for [`Subresource::of_bucket`].
+    pub fn of_object(
+        method: &Method,
+        object: &Object,
+        version: Option<&VersionId>,
+        query: &Query,
+    ) -> Option<Subresource> {
+        let (what, verbs): (_, &[Verb]) = if query.has("tagging") {
+            (OfObject::Tagging, &[Verb::Get, Verb::Put, Verb::Delete])
+        } else if query.has("retention") {
+            (OfObject::Retention, &[Verb::Get, Verb::Put])
+        } else if query.has("legal-hold") {
+            (OfObject::LegalHold, &[Verb::Get, Verb::Put])
+        } else {
+            return None;
+        };
+        let verb = verb(method).filter(|verb| verbs.contains(verb))?;
+        Some(Subresource::Object { verb, what, object: object.clone(), version: version.cloned() })
+    }
+
+    /// The operation's name in the S3 API reference.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Subresource::Bucket { verb, what: OfBucket::Versioning, .. } => {
+                pick(*verb, ["GetBucketVersioning", "PutBucketVersioning", ""])
+            }
+            Subresource::Bucket { verb, what: OfBucket::ObjectLock, .. } => {
+                pick(*verb, ["GetObjectLockConfiguration", "PutObjectLockConfiguration", ""])
+            }
+            Subresource::Object { verb, what: OfObject::Tagging, .. } => {
+                pick(*verb, ["GetObjectTagging", "PutObjectTagging", "DeleteObjectTagging"])
+            }
+            Subresource::Object { verb, what: OfObject::Retention, .. } => {
+                pick(*verb, ["GetObjectRetention", "PutObjectRetention", ""])
+            }
+            Subresource::Object { verb, what: OfObject::LegalHold, .. } => {
+                pick(*verb, ["GetObjectLegalHold", "PutObjectLegalHold", ""])
+            }
+        }
+    }
+
+    /// What it needs. How a bucket works is for those who may make one, and so is what binds others: locks.
+    pub fn required(&self) -> (Action, Resource<'_>) {
+        match self {
+            Subresource::Bucket { verb: Verb::Get, what: OfBucket::Versioning, bucket } => {
+                (Action::HeadBucket, Resource::Bucket(bucket.as_str()))
+            }
+            Subresource::Bucket { bucket, .. } => (Action::CreateBucket, Resource::Bucket(bucket.as_str())),
+            Subresource::Object { verb: Verb::Get, object, .. } => (Action::GetObject, object.resource()),
+            Subresource::Object { what: OfObject::Tagging, object, .. } => (Action::PutObject, object.resource()),
+            Subresource::Object { what: OfObject::Retention | OfObject::LegalHold, object, .. } => {
+                (Action::CreateBucket, Resource::Bucket(object.bucket.as_str()))
+            }
+        }
+    }
+}
+
+fn verb(method: &Method) -> Option<Verb> {
+    match *method {
+        Method::GET => Some(Verb::Get),
+        Method::PUT => Some(Verb::Put),
+        Method::DELETE => Some(Verb::Delete),
+        _ => None,
+    }
+}
+
+fn pick(verb: Verb, [get, put, delete]: [&'static str; 3]) -> &'static str {
+    match verb {
+        Verb::Get => get,
+        Verb::Put => put,
+        Verb::Delete => delete,
+    }
+}
+
+pub(super) async fn answer(call: &mut Call<'_>, subresource: Subresource) -> Result<Response<S3Body>> {
+    match subresource {
+        Subresource::Bucket { verb, what, bucket } => match (what, verb) {
+            (OfBucket::Versioning, Verb::Put) => versions::put_bucket_versioning(call, &bucket).await,
+            (OfBucket::Versioning, _) => versions::get_bucket_versioning(call, &bucket).await,
+            (OfBucket::ObjectLock, Verb::Put) => object_lock::put_object_lock_configuration(call, &bucket).await,
+            (OfBucket::ObjectLock, _) => object_lock::get_object_lock_configuration(call, &bucket).await,
+        },
+        Subresource::Object { verb, what, object, version } => match (what, verb) {
+            (OfObject::Tagging, Verb::Put) => tagging::put_object_tagging(call, &object, version).await,
+            (OfObject::Tagging, Verb::Get) => tagging::get_object_tagging(call, &object, version).await,
+            (OfObject::Tagging, Verb::Delete) => tagging::delete_object_tagging(call, &object, version).await,
+            (OfObject::Retention, Verb::Put) => object_lock::put_object_retention(call, &object, version).await,
+            (OfObject::Retention, _) => object_lock::get_object_retention(call, &object, version).await,
+            (OfObject::LegalHold, Verb::Put) => object_lock::put_object_legal_hold(call, &object, version).await,
+            (OfObject::LegalHold, _) => object_lock::get_object_legal_hold(call, &object, version).await,
+        },
+    }
+}
