@@ -8,6 +8,7 @@
 //! start of a server gives parked jobs one attempt more.
 
 pub mod dropped_views;
+mod lifecycle;
 pub mod purge;
 pub mod reap;
 mod reports;
@@ -65,6 +66,7 @@ pub fn spawn(app: App, stop: CancellationToken) -> JoinHandle<()> {
             () = reap_forever(&app) => {},
             () = reports::keep_forever(&app) => {},
             () = forget_forever(&app) => {},
+            () = lifecycle::apply_forever(&app) => {},
             () = work(&app, &stop) => {},
         }
         reports::store_last(&app).await;

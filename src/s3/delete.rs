@@ -94,8 +94,10 @@ pub(super) async fn delete_objects(call: &mut Call<'_>, bucket: &BucketName) -> 
                 Ok(deleted) => out.element("Deleted", |out| {
                     out.text("Key", &entry.name);
                     out.optional("VersionId", entry.version_id.as_deref());
+                    if deleted.marker || entry.version_id.is_some() {
+                        out.value("DeleteMarker", deleted.marker);
+                    }
                     if deleted.marker {
-                        out.value("DeleteMarker", true);
                         out.optional("DeleteMarkerVersionId", deleted.version.as_ref().map(VersionId::as_str));
                     }
                 }),

@@ -22,6 +22,7 @@ mod error;
 mod front;
 mod headers;
 pub mod intent;
+mod lifecycle;
 mod list;
 mod multipart;
 mod object_lock;

@@ -135,6 +135,7 @@ pub(super) async fn put_object_lock_configuration(
     call: &mut Call<'_>,
     bucket: &BucketName,
 ) -> Result<Response<S3Body>> {
+    super::buckets::require_bucket(call, bucket).await?;
     let document = document(call, "ObjectLockConfiguration").await?;
     let document = document.ok_or(Error::Version(VersionError::NoDocument))?;
     let configuration = configuration(&document)?;
@@ -208,6 +209,7 @@ pub(super) async fn put_object_retention(
     object: &Object,
     version: Option<VersionId>,
 ) -> Result<Response<S3Body>> {
+    super::buckets::require_bucket(call, &object.bucket).await?;
     let document = document(call, "Retention").await?.ok_or(Error::MalformedXml)?;
     let retention = match (document.child_text("Mode"), document.child_text("RetainUntilDate")) {
         (None, None) => None,
@@ -240,11 +242,12 @@ pub(super) async fn get_object_retention(
 
 /// The version whose lock is asked for, of a bucket that has locks.
 async fn locked(call: &mut Call<'_>, object: &Object, version: Option<VersionId>) -> Result<ObjectInfo> {
-    if versions::bucket_state(call, &object.bucket).await?.lock.is_none() {
-        return Err(Error::Version(VersionError::LockNotConfigured));
-    }
     let found = call.front.store.head_version(&object.bucket, &object.key, version.clone()).await;
-    found.map_err(|error| lock_error(object, version.as_ref(), error))
+    let found = found.map_err(|error| lock_error(object, version.as_ref(), error))?;
+    match versions::bucket_state(call, &object.bucket).await?.lock {
+        Some(_) => Ok(found),
+        None => Err(Error::Version(VersionError::LockNotConfigured)),
+    }
 }
 
 pub(super) async fn put_object_legal_hold(
@@ -252,6 +255,7 @@ pub(super) async fn put_object_legal_hold(
     object: &Object,
     version: Option<VersionId>,
 ) -> Result<Response<S3Body>> {
+    super::buckets::require_bucket(call, &object.bucket).await?;
     let document = document(call, "LegalHold").await?.ok_or(Error::MalformedXml)?;
     let held = match document.child_text("Status").map(str::trim) {
         Some("ON") => true,

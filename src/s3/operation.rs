@@ -364,13 +364,13 @@ fn list_objects(bucket: BucketName, query: &Query) -> Result<Operation> {
 
 fn object_operation(request: &Request<'_>, object: Object, query: &Query) -> Result<Operation> {
     let method = request.method;
-    let version = query.text("versionId").map(|id| versions::parse(&id)).transpose()?;
-    if let Some(subresource) = Subresource::of_object(method, &object, version.as_ref(), query) {
+    if let Some(subresource) = Subresource::of_object(method, &object, query)? {
         return Ok(Operation::Subresource(subresource));
     }
     if let Some((_, noun)) = OBJECT_SUBRESOURCES.iter().find(|(name, _)| query.has(name)) {
         return Ok(Operation::NotImplemented(not_implemented_name(method, noun)));
     }
+    let version = query.text("versionId").map(|id| versions::parse(&id)).transpose()?;
     let upload_id = query.text("uploadId");
     match (method, upload_id) {
         (&Method::HEAD, _) => Ok(Operation::HeadObject { part: optional_part(query)?, object, version }),

@@ -1,8 +1,9 @@
-//! Operations on what is kept beside bytes and buckets: tags, locks, versioning. Which one a request asks
+//! Operations on what is kept beside bytes and buckets: tags, locks, versioning, lifecycle. Which one a request asks
 //! for (pure), what it needs, and who answers it.
 
 use super::{
-    answer::S3Body, error::Result, front::Call, object_lock, operation::Object, query::Query, tagging, versions,
+    answer::S3Body, error::Result, front::Call, lifecycle, object_lock, operation::Object, query::Query, tagging,
+    versions,
 };
 use crate::{
     auth::grants::{Action, Resource},
@@ -22,6 +23,7 @@ pub enum Verb {
 pub enum OfBucket {
     Versioning,
     ObjectLock,
+    Lifecycle,
 }
 
 /// Of one version of an object.
@@ -45,6 +47,8 @@ impl Subresource {
             (OfBucket::Versioning, &[Verb::Get, Verb::Put])
         } else if query.has("object-lock") {
             (OfBucket::ObjectLock, &[Verb::Get, Verb::Put])
+        } else if query.has("lifecycle") {
+            (OfBucket::Lifecycle, &[Verb::Get, Verb::Put, Verb::Delete])
         } else {
             return None;
         };
@@ -52,13 +56,11 @@ impl Subresource {
         Some(Subresource::Bucket { verb, what, bucket: bucket.clone() })
     }
 
-    /// `None` as for [`Subresource::of_bucket`].
-    pub fn of_object(
-        method: &Method,
-        object: &Object,
-        version: Option<&VersionId>,
-        query: &Query,
-    ) -> Option<Subresource> {
+    /// `None` as for [`Subresource::of_bucket`]. Here an empty version id names the current version.
+    ///
+    /// # Errors
+    /// `Error::InvalidArgument` for a version id that is none.
+    pub fn of_object(method: &Method, object: &Object, query: &Query) -> Result<Option<Subresource>> {
         let (what, verbs): (_, &[Verb]) = if query.has("tagging") {
             (OfObject::Tagging, &[Verb::Get, Verb::Put, Verb::Delete])
         } else if query.has("retention") {
@@ -66,10 +68,12 @@ impl Subresource {
         } else if query.has("legal-hold") {
             (OfObject::LegalHold, &[Verb::Get, Verb::Put])
         } else {
-            return None;
+            return Ok(None);
         };
-        let verb = verb(method).filter(|verb| verbs.contains(verb))?;
-        Some(Subresource::Object { verb, what, object: object.clone(), version: version.cloned() })
+        let Some(verb) = verb(method).filter(|verb| verbs.contains(verb)) else { return Ok(None) };
+        let version = query.text("versionId").filter(|id| !id.is_empty());
+        let version = version.map(|id| versions::parse(&id)).transpose()?;
+        Ok(Some(Subresource::Object { verb, what, object: object.clone(), version }))
     }
 
     /// The operation's name in the S3 API reference.
@@ -81,6 +85,10 @@ impl Subresource {
             Subresource::Bucket { verb, what: OfBucket::ObjectLock, .. } => {
                 pick(*verb, ["GetObjectLockConfiguration", "PutObjectLockConfiguration", ""])
             }
+            Subresource::Bucket { verb, what: OfBucket::Lifecycle, .. } => pick(
+                *verb,
+                ["GetBucketLifecycleConfiguration", "PutBucketLifecycleConfiguration", "DeleteBucketLifecycle"],
+            ),
             Subresource::Object { verb, what: OfObject::Tagging, .. } => {
                 pick(*verb, ["GetObjectTagging", "PutObjectTagging", "DeleteObjectTagging"])
             }
@@ -133,6 +141,9 @@ pub(super) async fn answer(call: &mut Call<'_>, subresource: Subresource) -> Res
             (OfBucket::Versioning, _) => versions::get_bucket_versioning(call, &bucket).await,
             (OfBucket::ObjectLock, Verb::Put) => object_lock::put_object_lock_configuration(call, &bucket).await,
             (OfBucket::ObjectLock, _) => object_lock::get_object_lock_configuration(call, &bucket).await,
+            (OfBucket::Lifecycle, Verb::Put) => lifecycle::put_bucket_lifecycle_configuration(call, &bucket).await,
+            (OfBucket::Lifecycle, Verb::Get) => lifecycle::get_bucket_lifecycle_configuration(call, &bucket).await,
+            (OfBucket::Lifecycle, Verb::Delete) => lifecycle::delete_bucket_lifecycle(call, &bucket).await,
         },
         Subresource::Object { verb, what, object, version } => match (what, verb) {
             (OfObject::Tagging, Verb::Put) => tagging::put_object_tagging(call, &object, version).await,

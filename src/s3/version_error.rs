@@ -1,4 +1,4 @@
-//! What can go wrong with versions, tags and locks, and AWS's code, status and text for each.
+//! What can go wrong with versions, tags, locks and lifecycles, and AWS's code, status and text for each.
 
 use super::{conditions::http_date, headers};
 use crate::store::VersionId;
@@ -42,13 +42,17 @@ pub enum VersionError {
     SystemTag(String),
     #[error("Object tags cannot be greater than 10")]
     TooManyTags,
+    #[error("The lifecycle configuration does not exist")]
+    NoLifecycle,
 }
 
 impl VersionError {
     pub fn status(&self) -> StatusCode {
         match self {
             Self::BucketHasVersions(_) | Self::BucketLocks | Self::VersioningNotEnabled => StatusCode::CONFLICT,
-            Self::Deleted { .. } | Self::NoLockConfiguration | Self::NotLocked => StatusCode::NOT_FOUND,
+            Self::Deleted { .. } | Self::NoLockConfiguration | Self::NotLocked | Self::NoLifecycle => {
+                StatusCode::NOT_FOUND
+            }
             Self::DeleteMarker { .. } => StatusCode::METHOD_NOT_ALLOWED,
             Self::Locked => StatusCode::FORBIDDEN,
             Self::VersioningNotStated
@@ -77,6 +81,7 @@ impl VersionError {
             Self::NotLocked => "NoSuchObjectLockConfiguration",
             Self::TagKey(_) | Self::TagValue { .. } | Self::TagTwice(_) | Self::SystemTag(_) => "InvalidTag",
             Self::TooManyTags => "BadRequest",
+            Self::NoLifecycle => "NoSuchLifecycleConfiguration",
         }
     }
 

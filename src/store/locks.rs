@@ -73,7 +73,7 @@ impl Retention {
 }
 
 impl DefaultRetention {
-    fn from_now(self, now_ms: i64) -> Retention {
+    fn starting(self, now_ms: i64) -> Retention {
         let days = match self.period {
             RetentionPeriod::Days(days) => days,
             RetentionPeriod::Years(years) => years.saturating_mul(YEAR_DAYS),
@@ -119,7 +119,7 @@ impl ObjectLock {
         let Some(configuration) = configuration else {
             return if self == Self::default() { Ok(self) } else { Err(Error::LockNotEnabled) };
         };
-        let by_default = || configuration.default.map(|default| default.from_now(now_ms));
+        let by_default = || configuration.default.map(|default| default.starting(now_ms));
         Ok(Self { retention: self.retention.or_else(by_default), ..self })
     }
 }

@@ -9,6 +9,7 @@ mod checksum;
 mod disk;
 mod health;
 mod index;
+mod lifecycle;
 mod lock;
 mod locks;
 mod multipart;
@@ -23,6 +24,10 @@ mod types;
 mod upload;
 mod versions;
 
+pub use lifecycle::{
+    Expiration, FilterForm, Lifecycle, LifecycleFilter, LifecycleReport, LifecycleRound, LifecycleRule,
+    NoncurrentExpiration, UPLOAD_DAYS,
+};
 pub use locks::{
     DefaultRetention, Governance, LockConfiguration, ObjectLock, Retention, RetentionMode, RetentionPeriod,
 };

@@ -147,7 +147,7 @@ fn sub_resources_decide() {
             PUT /lake => CreateBucket { bucket: ("lake") }
             PUT /lake?cors => NotImplemented("PutBucketCors")
             DELETE /lake => DeleteBucket { bucket: ("lake") }
-            DELETE /lake?lifecycle => NotImplemented("DeleteBucketLifecycleConfiguration")
+            DELETE /lake?lifecycle => Subresource(Bucket { verb: Delete, what: Lifecycle, bucket: ("lake") })
             POST /lake?delete => DeleteObjects { bucket: ("lake") }
             POST /lake => NotImplemented("PostObject")
             PATCH /lake => MethodNotAllowed: The specified method is not allowed against this resource.

@@ -163,7 +163,7 @@ async fn many_versions_are_deleted_at_once() {
     let result = delete(format!("{}{plain}{}", object("a", &a), object("c", "not_one"))).await;
     assert_eq!(texts(&result, "Deleted/Key"), ["a", "b", "never"]);
     assert_eq!(texts(&result, "Deleted/VersionId"), [&*a]);
-    assert_eq!(texts(&result, "Deleted/DeleteMarker"), ["true", "true"]);
+    assert_eq!(texts(&result, "Deleted/DeleteMarker"), ["false", "true", "true"]);
     assert_eq!(texts(&result, "Error/Code"), ["NoSuchVersion"]);
     let markers = texts(&result, "Deleted/DeleteMarkerVersionId");
     let listed = world.versions("").await;
@@ -447,4 +447,25 @@ async fn a_key_for_one_prefix_neither_sets_up_buckets_nor_locks() {
     }
     world.send(Ask::put("/lake/t/k").header("x-amz-tagging", "a=1").body("x")).await.expect_status(StatusCode::OK);
     world.send(Ask::get("/lake/t/k?tagging")).await.expect_status(StatusCode::OK);
+}
+
+#[tokio::test]
+async fn a_lifecycle_is_set_told_and_removed() {
+    let world = World::new().await;
+    let none = || async {
+        let told = world.send(Ask::get("/lake?lifecycle")).await;
+        told.expect_error(StatusCode::NOT_FOUND, "NoSuchLifecycleConfiguration");
+    };
+    none().await;
+    let document = "<LifecycleConfiguration><Rule><ID>a</ID><Filter><Prefix>p/</Prefix></Filter><Status>Enabled</Status>\
+                    <Expiration><Days>3</Days></Expiration></Rule></LifecycleConfiguration>";
+    world.send(Ask::put("/lake?lifecycle").body(document)).await.expect_status(StatusCode::OK);
+    let told = world.send(Ask::get("/lake?lifecycle")).await.document("LifecycleConfiguration");
+    assert_eq!(texts(&told, "Rule/Expiration/Days"), ["3"]);
+    let bad = world.send(Ask::put("/lake?lifecycle").body("<LifecycleConfiguration/>")).await;
+    bad.expect_error(StatusCode::BAD_REQUEST, "MalformedXML");
+    world.send(Ask::delete("/lake?lifecycle")).await.expect_status(StatusCode::NO_CONTENT);
+    none().await;
+    let missing = world.send(Ask::put("/nobucket?lifecycle").body(document)).await;
+    missing.expect_error(StatusCode::NOT_FOUND, "NoSuchBucket");
 }

@@ -1,7 +1,7 @@
 //! Rows of buckets.
 
 use super::{Write, uploads};
-use crate::store::{BucketName, BucketState, Error, LockConfiguration, Result, Versioning};
+use crate::store::{BucketName, BucketState, Error, Lifecycle, LockConfiguration, Result, Versioning};
 use rusqlite::{Connection, OptionalExtension};
 
 pub type BucketId = i64;
@@ -25,13 +25,13 @@ pub fn create(write: &Write<'_>, bucket: &BucketName, now_ms: i64) -> Result<()>
 
 /// Refuses a bucket with objects or versions; its open uploads go with it.
 pub fn delete(write: &mut Write<'_>, bucket: &BucketName) -> Result<()> {
-    let id = require(write.index, bucket)?;
+    let Bucket { id, state } = load(write.index, bucket)?;
     let occupied: bool = write
         .index
         .prepare_cached("select exists (select 1 from objects where bucket = ?1)")?
         .query_row([id], |row| row.get(0))?;
     if occupied {
-        return Err(Error::BucketNotEmpty);
+        return Err(if state.keeps_versions() { Error::BucketHasVersions } else { Error::BucketNotEmpty });
     }
     let versions: bool = write
         .index
@@ -105,6 +105,41 @@ pub fn set_lock(write: &Write<'_>, bucket: &BucketName, configuration: &LockConf
     let configuration = super::to_json(configuration)?;
     write.index.prepare_cached("update buckets set object_lock = ?2 where id = ?1")?.execute((id, configuration))?;
     Ok(())
+}
+
+/// # Errors
+/// `Error::NoSuchBucket`.
+pub fn lifecycle(index: &Connection, bucket: &BucketName) -> Result<Option<Lifecycle>> {
+    let column: Option<Option<String>> = index
+        .prepare_cached("select lifecycle from buckets where name = ?1")?
+        .query_row([bucket.as_str()], |row| row.get(0))
+        .optional()?;
+    column.ok_or(Error::NoSuchBucket)?.as_deref().map(super::from_json).transpose()
+}
+
+/// The rules of a bucket, none of them where it has none; `None` where there is no bucket.
+pub fn lifecycle_if_there(index: &Connection, bucket: &BucketName) -> Result<Option<Lifecycle>> {
+    match lifecycle(index, bucket) {
+        Ok(lifecycle) => Ok(Some(lifecycle.unwrap_or_default())),
+        Err(Error::NoSuchBucket) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// # Errors
+/// `Error::NoSuchBucket`.
+pub fn set_lifecycle(write: &Write<'_>, bucket: &BucketName, lifecycle: Option<&Lifecycle>) -> Result<()> {
+    let id = require(write.index, bucket)?;
+    let column = lifecycle.map(super::to_json).transpose()?;
+    write.index.prepare_cached("update buckets set lifecycle = ?2 where id = ?1")?.execute((id, column))?;
+    Ok(())
+}
+
+/// The bucket whose name follows.
+pub fn next(index: &Connection, after: Option<&BucketName>) -> Result<Option<BucketName>> {
+    let after = after.map_or("", BucketName::as_str);
+    let mut statement = index.prepare_cached("select name from buckets where name > ?1 order by name limit 1")?;
+    Ok(statement.query_row([after], |row| row.get(0)).optional()?.map(BucketName::stored))
 }
 
 fn decode_versioning(column: Option<&str>) -> Result<Versioning> {

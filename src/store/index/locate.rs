@@ -107,10 +107,10 @@ pub fn change_lock(
     change: impl FnOnce(&mut ObjectLock) -> Result<()>,
 ) -> Result<()> {
     let bucket = buckets::load(write.index, &address.bucket)?;
+    let mut located = require(write.index, &bucket, &address.key, named)?;
     if bucket.state.lock.is_none() {
         return Err(Error::LockNotEnabled);
     }
-    let mut located = require(write.index, &bucket, &address.key, named)?;
     change(&mut located.lock)?;
     let statement = match located.table {
         Table::Objects => "update objects set lock = ?4 where bucket = ?1 and key = ?2 and age = ?3",

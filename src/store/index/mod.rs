@@ -7,6 +7,7 @@
 pub(super) mod bodies;
 pub(super) mod buckets;
 mod commit;
+pub(super) mod lifecycle;
 pub(super) mod listing;
 pub(super) mod locate;
 pub(super) mod objects;

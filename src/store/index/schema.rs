@@ -91,6 +91,7 @@ create table parts (
 const VERSIONS: &str = "
 alter table buckets add column versioning text;
 alter table buckets add column object_lock text;
+alter table buckets add column lifecycle text;
 
 alter table objects add column age integer not null default 0;
 alter table objects add column version text;

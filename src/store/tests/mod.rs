@@ -2,6 +2,7 @@
 
 mod bucket_store;
 mod faults;
+mod lifecycle;
 mod listing;
 mod model;
 mod multipart;
