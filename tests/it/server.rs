@@ -42,6 +42,14 @@ impl Setup {
         Setup { database, folder, flags: Vec::new(), variables, addresses: free_addresses() }
     }
 
+    /// Another process on the same database.
+    pub fn replica_of(server: &Server) -> Setup {
+        let folder = tempfile::Builder::new().prefix("tidewater-it-").tempdir().expect("a temporary folder");
+        let mut variables = server.setup.variables.clone();
+        variables.push(("TIDEWATER_DATABASE_URL".to_owned(), server.postgres().url()));
+        Setup { database: None, folder, flags: Vec::new(), variables, addresses: free_addresses() }
+    }
+
     /// Adds a flag: `flag("token-lifetime-s", 1)`.
     pub fn flag(mut self, name: &str, value: impl ToString) -> Setup {
         self.flags.push((format!("--{name}"), value.to_string()));

@@ -54,8 +54,9 @@ fn fresh_file(location: &str) -> String {
 
 async fn warehouse(db: &Db) -> Uuid {
     let id = Uuid::now_v7();
-    let row = WarehouseRow { id, name: format!("w-{id}"), location: "s3://lake".into() };
-    assert!(warehouses::create(db, &row).await.expect("creates"));
+    let (name, location) = (format!("w-{id}"), format!("s3://lake-{}", id.simple()));
+    let row = WarehouseRow { id, name, location, storage: None, sealed_secret: None };
+    assert_eq!(warehouses::create(db, &row).await.expect("creates"), warehouses::Create::Done);
     id
 }
 
