@@ -35,3 +35,4 @@ mod telemetry;
 mod tokens;
 mod transactions;
 mod views;
+mod warehouses;
