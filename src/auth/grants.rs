@@ -37,6 +37,8 @@ pub enum Action {
     ListBuckets,
     CreateBucket,
     DeleteBucket,
+    /// Read or change what a bucket is configured with.
+    ConfigureBucket,
     HeadBucket,
     /// On a prefix (the listing's `prefix` parameter).
     ListObjects,
@@ -69,7 +71,11 @@ pub fn allows(authority: &Authority, action: Action, resource: Resource<'_>) -> 
 
 fn scope_allows(scope: &Scope, action: Action, resource: Resource<'_>) -> bool {
     let writes = match action {
-        Action::Catalog | Action::ListBuckets | Action::CreateBucket | Action::DeleteBucket => return false,
+        Action::Catalog
+        | Action::ListBuckets
+        | Action::CreateBucket
+        | Action::DeleteBucket
+        | Action::ConfigureBucket => return false,
         Action::HeadBucket | Action::ListObjects | Action::GetObject => false,
         Action::PutObject | Action::DeleteObject => true,
     };

@@ -72,7 +72,7 @@ pub struct Authenticated {
 /// Checks a request's signature.
 ///
 /// # Errors
-/// `Error::AccessDenied` for an anonymous request, `Error::InvalidAccessKeyId`, `Error::ExpiredToken`,
+/// `Error::AccessDenied` for an anonymous request, `Error::InvalidAccessKeyId`, `Error::InvalidToken`, `Error::ExpiredToken`,
 /// `Error::Signature`; `Error::Credentials` when keys cannot be looked up.
 pub async fn authenticate(
     credentials: &Credentials,
@@ -89,6 +89,9 @@ pub async fn authenticate(
     let access_key_id = &authorization.access_key_id;
     let identity = credentials.identity(access_key_id, authorization.security_token(), now_ms).await;
     let identity = identity.map_err(|error| match error {
+        auth::Error::Unauthenticated(Unauthenticated::Invalid) if authorization.security_token().is_some() => {
+            Error::InvalidToken
+        }
         auth::Error::Unauthenticated(Unauthenticated::Invalid) => Error::InvalidAccessKeyId(access_key_id.clone()),
         auth::Error::Unauthenticated(Unauthenticated::Expired) => Error::ExpiredToken,
         auth::Error::Unauthenticated(Unauthenticated::Outlived) => Error::AccessDenied,

@@ -4,8 +4,8 @@ use super::{
     answer::{self, Answered, Asked, S3Body},
     authenticate::{Credentials, authenticate},
     body::{BodyPlan, RequestBody},
-    buckets, copy, delete,
-    error::{Error, Result},
+    buckets, config, copy, cors, delete,
+    error::{Error, Result, Subject},
     headers, list, multipart, objects,
     operation::{self, Object, Operation, Part},
     sigv4::{ChunkSigner, Payload},
@@ -17,7 +17,7 @@ use crate::{
         Caller, Named,
         grants::{Action, Authority, Resource},
     },
-    store::Store,
+    store::{BucketName, SettingName, Store},
     telemetry::{Chain, RequestId},
 };
 use bytes::Bytes;
@@ -92,9 +92,13 @@ impl Front {
             bytes_in: 0,
             bytes_out: 0,
         };
-        let result = self.answer(&parts, &mut body, &mut answered).await;
+        let (result, cors) = match self.cors(&parts) {
+            Ok(cors) => (self.answer(&parts, &mut body, &mut answered).await, cors),
+            Err(error) => (Err(error), Vec::new()),
+        };
         let mut response = result.unwrap_or_else(|error| self.refuse(&error, &parts, &mut answered));
         let out = response.headers_mut();
+        cors::write(out, &cors);
         headers::put(out, REQUEST_ID, &answered.request_id);
         out.insert(header::SERVER, HeaderValue::from_static("Tidewater"));
         answered.bytes_out = response.body().length();
@@ -110,9 +114,8 @@ impl Front {
     ) -> Result<Response<S3Body>> {
         let operation = self.parse(parts)?;
         answered.operation = operation.name();
-        if operation == Operation::Preflight {
-            let asks = parts.headers.get(header::ORIGIN).is_some_and(|origin| !origin.is_empty());
-            return Err(if asks { Error::CorsNotEnabled } else { Error::CorsOriginMissing });
+        if let Operation::Preflight { bucket } = &operation {
+            return self.preflight(parts, bucket.as_ref()).await;
         }
         let now_ms = now_ms();
         let authenticated = authenticate(&self.credentials, &self.region, parts, now_ms).await?;
@@ -137,16 +140,48 @@ impl Front {
         response
     }
 
+    /// Headers for the answer to a request from a page of another origin.
+    fn cors(&self, parts: &Parts) -> Result<Vec<(HeaderName, String)>> {
+        if !parts.headers.contains_key(header::ORIGIN) || parts.method == http::Method::OPTIONS {
+            return Ok(Vec::new());
+        }
+        // What names no bucket is refused when it is parsed for good.
+        let Some(bucket) = self.request(parts).bucket(self.base_host.as_deref()) else { return Ok(Vec::new()) };
+        match self.store.settings(&bucket).get(SettingName::Cors) {
+            Some(document) => cors::of_actual(&cors::Rules::parse(document.as_bytes())?, &parts.headers, &parts.method),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// Answers a cross-origin preflight from the bucket's rules.
+    async fn preflight(&self, parts: &Parts, bucket: Option<&BucketName>) -> Result<Response<S3Body>> {
+        let asked = cors::Preflight::read(&parts.headers)?;
+        let bucket = bucket.ok_or(Error::CorsNotEnabled)?;
+        let subject = Subject { bucket: bucket.as_str(), ..Subject::default() };
+        if !self.store.bucket_exists(bucket).await.map_err(|error| subject.error(error))? {
+            return Err(Error::NoSuchBucket(bucket.as_str().to_owned()));
+        }
+        let settings = self.store.settings(bucket);
+        let document = settings.get(SettingName::Cors).ok_or(Error::CorsNotEnabled)?;
+        let headers = asked.answer(&cors::Rules::parse(document.as_bytes())?)?;
+        let mut response = answer::empty(http::StatusCode::OK);
+        cors::write(response.headers_mut(), &headers);
+        Ok(response)
+    }
+
     fn parse(&self, parts: &Parts) -> Result<Operation> {
+        Operation::parse(&self.request(parts), self.base_host.as_deref())
+    }
+
+    fn request<'a>(&self, parts: &'a Parts) -> operation::Request<'a> {
         let host = parts.headers.get(header::HOST).and_then(|host| host.to_str().ok());
-        let request = operation::Request {
+        operation::Request {
             method: &parts.method,
             host: host.or_else(|| parts.uri.authority().map(http::uri::Authority::as_str)),
             path: parts.uri.path(),
             query: parts.uri.query().unwrap_or(""),
             copies: parts.headers.contains_key(copy::COPY_SOURCE),
-        };
-        Operation::parse(&request, self.base_host.as_deref())
+        }
     }
 
     /// The answer to a failed request; faults of the server are logged here, once.
@@ -246,10 +281,11 @@ pub(super) fn required(operation: &Operation) -> Option<(Action, Resource<'_>)> 
     let object = Object::resource;
     Some(match operation {
         // The keys of the document are authorised one by one; what is not implemented tells nothing.
-        Operation::Preflight | Operation::DeleteObjects { .. } | Operation::NotImplemented(_) => return None,
+        Operation::Preflight { .. } | Operation::DeleteObjects { .. } | Operation::NotImplemented(_) => return None,
         Operation::ListBuckets { .. } => (Action::ListBuckets, Resource::Server),
         Operation::CreateBucket { bucket } => (Action::CreateBucket, Resource::Bucket(bucket.as_str())),
         Operation::DeleteBucket { bucket } => (Action::DeleteBucket, Resource::Bucket(bucket.as_str())),
+        Operation::Configure { bucket, .. } => (Action::ConfigureBucket, Resource::Bucket(bucket.as_str())),
         Operation::HeadBucket { bucket } | Operation::GetBucketLocation { bucket } => {
             (Action::HeadBucket, Resource::Bucket(bucket.as_str()))
         }
@@ -283,7 +319,8 @@ impl Object {
 
 async fn dispatch(call: &mut Call<'_>, operation: Operation) -> Result<Response<S3Body>> {
     match operation {
-        Operation::Preflight => Err(Error::CorsNotEnabled),
+        Operation::Preflight { .. } => Err(Error::CorsNotEnabled),
+        Operation::Configure { bucket, call: what } => config::answer(call, &bucket, what).await,
         Operation::NotImplemented(name) => Err(Error::NotImplemented(name)),
         Operation::ListBuckets { prefix, after, limit } => buckets::list_buckets(call, &prefix, after, limit).await,
         Operation::CreateBucket { bucket } => buckets::create_bucket(call, &bucket).await,

@@ -11,12 +11,15 @@
 mod answer;
 mod authenticate;
 pub mod body;
+mod bucket_tags;
 mod buckets;
 mod checksum;
 pub mod chunked;
 mod complete;
 mod conditions;
+mod config;
 mod copy;
+mod cors;
 mod delete;
 mod error;
 mod front;

@@ -101,17 +101,17 @@ impl Subresource {
         }
     }
 
-    /// What it needs. How a bucket works is for those who may make one, and so is what binds others: locks.
+    /// What it needs. How a bucket works is for those who may configure it, and so is what binds others: locks.
     pub fn required(&self) -> (Action, Resource<'_>) {
         match self {
             Subresource::Bucket { verb: Verb::Get, what: OfBucket::Versioning, bucket } => {
                 (Action::HeadBucket, Resource::Bucket(bucket.as_str()))
             }
-            Subresource::Bucket { bucket, .. } => (Action::CreateBucket, Resource::Bucket(bucket.as_str())),
+            Subresource::Bucket { bucket, .. } => (Action::ConfigureBucket, Resource::Bucket(bucket.as_str())),
             Subresource::Object { verb: Verb::Get, object, .. } => (Action::GetObject, object.resource()),
             Subresource::Object { what: OfObject::Tagging, object, .. } => (Action::PutObject, object.resource()),
             Subresource::Object { what: OfObject::Retention | OfObject::LegalHold, object, .. } => {
-                (Action::CreateBucket, Resource::Bucket(object.bucket.as_str()))
+                (Action::ConfigureBucket, Resource::Bucket(object.bucket.as_str()))
             }
         }
     }

@@ -5,7 +5,7 @@
 //! completes are aborted after [`UPLOAD_DAYS`] where no rule says otherwise.
 
 use super::{
-    BucketName, Result, Store, Tags,
+    BucketName, OpenUploadInfo, Result, Store, Tags,
     index::{
         self, buckets,
         lifecycle::{self, Position},
@@ -294,10 +294,10 @@ impl Store {
         let Some((lifecycle, (page, more))) = self.0.index.look_up(look_up).await? else {
             return Ok((0, Stage::Done));
         };
-        let last = page.last().map(|(key, id, _)| (key.as_str().to_owned(), id.clone()));
-        let is_due = |key: &str, started_ms| lifecycle.upload_due_ms(key, started_ms) <= now_ms;
-        let due = page.into_iter().filter(|(key, _, started_ms)| is_due(key.as_str(), *started_ms));
-        let due = due.map(|(key, id, _)| UploadAddress { object: Address::new(bucket, &key), id });
+        let last = page.last().map(|upload| (upload.key.as_str().to_owned(), upload.id.clone()));
+        let due_ms = |upload: &OpenUploadInfo| lifecycle.upload_due_ms(upload.key.as_str(), upload.started_ms);
+        let due = page.into_iter().filter(|upload| due_ms(upload) <= now_ms);
+        let due = due.map(|upload| UploadAddress { object: Address::new(bucket, &upload.key), id: upload.id });
         let due: Vec<UploadAddress> = due.collect();
         let mut aborted = 0;
         for batch in due.chunks(BATCH_ROWS) {

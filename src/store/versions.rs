@@ -160,21 +160,6 @@ impl VersionId {
 }
 
 impl Store {
-    /// Makes a bucket that keeps versions and lets them be locked.
-    ///
-    /// # Errors
-    /// `Error::BucketExists`.
-    pub async fn create_locking_bucket(&self, bucket: &BucketName, now_ms: i64) -> Result<()> {
-        let bucket = bucket.clone();
-        self.0.disk.require_room(0)?;
-        let create = move |write: &mut index::Write<'_>| {
-            buckets::create(write, &bucket, now_ms)?;
-            buckets::set_versioning(write, &bucket, Versioning::Enabled)?;
-            buckets::set_lock(write, &bucket, &LockConfiguration::default())
-        };
-        self.0.index.change(create).await
-    }
-
     /// # Errors
     /// `Error::NoSuchBucket`.
     pub async fn bucket_state(&self, bucket: &BucketName) -> Result<BucketState> {

@@ -3,6 +3,7 @@
 mod access;
 mod buckets;
 mod conditional;
+mod config;
 mod connections;
 mod copies;
 mod listings;

@@ -145,13 +145,13 @@ fn sub_resources_decide() {
             GET /lake?policyStatus => NotImplemented("BucketPolicyStatus")
             GET /lake?object-lock => Subresource(Bucket { verb: Get, what: ObjectLock, bucket: ("lake") })
             PUT /lake => CreateBucket { bucket: ("lake") }
-            PUT /lake?cors => NotImplemented("PutBucketCors")
+            PUT /lake?cors => Configure { bucket: ("lake"), call: PutCors }
             DELETE /lake => DeleteBucket { bucket: ("lake") }
             DELETE /lake?lifecycle => Subresource(Bucket { verb: Delete, what: Lifecycle, bucket: ("lake") })
             POST /lake?delete => DeleteObjects { bucket: ("lake") }
             POST /lake => NotImplemented("PostObject")
             PATCH /lake => MethodNotAllowed: The specified method is not allowed against this resource.
-            OPTIONS /lake/k => Preflight
+            OPTIONS /lake/k => Preflight { bucket: Some(("lake")) }
             GET /lake/k?x-id=GetObject&versionId=null => GetObject { object: Object { bucket: ("lake"), key: ("k") }, version: Some(Null), part: None }
             GET /lake/k?partNumber=3 => GetObject { object: Object { bucket: ("lake"), key: ("k") }, version: None, part: Some(3) }
             HEAD /lake/k => HeadObject { object: Object { bucket: ("lake"), key: ("k") }, version: None, part: None }
@@ -202,7 +202,7 @@ fn bad_requests_have_their_own_answers() {
             "PUT /-lake",
         ]),
         &expect![[r#"
-            GET /lake?max-keys=-1 => InvalidArgument: Argument max-keys must be an integer between 0 and 2147483647
+            GET /lake?max-keys=-1 => InvalidArgument: Argument -1 must be an integer between 0 and 2147483647
             GET /lake?max-keys=a => InvalidArgument: Provided a not an integer or within integer range
             GET /lake?max-keys=2147483648 => InvalidArgument: Provided 2147483648 not an integer or within integer range
             GET /lake?list-type=1 => InvalidArgument: Invalid List Type specified in Query
@@ -215,7 +215,7 @@ fn bad_requests_have_their_own_answers() {
             GET /lake/k?versionId= => InvalidArgument: Version id cannot be the empty string
             GET /lake/k?versionId=not_one => InvalidArgument: Invalid version id specified
             GET /lake/k?versionId=3HL4kqtJlcpXroDTDmJ => GetObject { object: Object { bucket: ("lake"), key: ("k") }, version: Some(Id("3HL4kqtJlcpXroDTDmJ")), part: None }
-            GET /lake/k?uploadId=u&part-number-marker=-1 => InvalidArgument: Argument part-number-marker must be an integer between 0 and 2147483647
+            GET /lake/k?uploadId=u&part-number-marker=-1 => InvalidArgument: Argument -1 must be an integer between 0 and 2147483647
             GET /lake/k?uploadId=u&part-number-marker=x => InvalidArgument: Provided x not an integer or within integer range
             GET /lake/k?partNumber=0 => InvalidArgument: Part number must be an integer between 1 and 10000, inclusive.
             PUT /lake/k?partNumber=10001&uploadId=u => InvalidArgument: Part number must be an integer between 1 and 10000, inclusive.

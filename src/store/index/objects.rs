@@ -6,7 +6,9 @@ use super::{
     buckets::{self, Bucket, BucketId},
     from_sql, locate, to_sql, versions,
 };
-use crate::store::{Condition, Copy, Error, ObjectInfo, ObjectKey, Result, VersionId, reaper::BodyId, types::Address};
+use crate::store::{
+    Condition, Copy, Error, ObjectHeaders, ObjectInfo, ObjectKey, Result, VersionId, reaper::BodyId, types::Address,
+};
 use rusqlite::{Connection, OptionalExtension, Row};
 
 /// An object and where its bytes are.
@@ -161,10 +163,12 @@ pub fn copy(
     }
     let bucket = buckets::load(write.index, &to.bucket)?;
     let old = decide(write.index, bucket.id, &to.key, &copy.condition)?;
+    // Where a website redirects to is not copied along.
+    let headers = copy.headers.unwrap_or(ObjectHeaders { website_redirect_location: None, ..source.headers });
     let info = ObjectInfo {
         key: to.key.clone(),
         last_modified_ms: copy.now_ms,
-        headers: copy.headers.unwrap_or(source.headers),
+        headers,
         tags: copy.tags.unwrap_or(source.tags),
         lock: copy.lock,
         ..source
@@ -179,7 +183,7 @@ pub fn head(index: &Connection, address: &Address, version: Option<&VersionId>) 
     Ok(described(index, address, version)?.0)
 }
 
-fn described(index: &Connection, address: &Address, version: Option<&VersionId>) -> Result<(ObjectInfo, BodyId)> {
+pub fn described(index: &Connection, address: &Address, version: Option<&VersionId>) -> Result<(ObjectInfo, BodyId)> {
     let mut statement = index.prepare_cached(
         "select size, etag, modified_ms, headers, checksum, parts, version, tags, lock, versioning is not null, body
          from buckets as bucket join objects as object on object.bucket = bucket.id

@@ -137,7 +137,7 @@ async fn a_locked_version_outlives_its_lifecycle() {
     let fixture = Fixture::new().await;
     let (store, key) = (&fixture.store, object_key("k"));
     let bucket = bucket_name("locking");
-    store.create_locking_bucket(&bucket, 1).await.unwrap();
+    store.create_locking_bucket(&bucket, vec![], 1).await.unwrap();
     let retention = Some(Retention { mode: RetentionMode::Governance, until_ms: 50 * DAY_MS });
     for (retention, day) in [(retention, 1), (None, 2)] {
         let kept = Kept { lock: ObjectLock { retention, legal_hold: None }, ..Kept::default() };
@@ -167,7 +167,7 @@ async fn uploads_are_aborted_after_a_week_in_every_bucket() {
     store.set_lifecycle(bucket, None).await.unwrap();
     assert_eq!(fixture.apply(8 * DAY_MS).await.aborted, 1, "with no rule the week counts again");
     let left = store.list_uploads(bucket, "", None, 10).await.unwrap().0;
-    assert_eq!(left.iter().map(|(key, _, _)| key.as_str()).collect::<Vec<_>>(), ["b"]);
+    assert_eq!(left.iter().map(|upload| upload.key.as_str()).collect::<Vec<_>>(), ["b"]);
     fixture.wait_for_files(1).await;
 }
 

@@ -8,6 +8,7 @@ mod model;
 mod multipart;
 mod objects;
 mod recovery;
+mod settings;
 mod versions;
 
 use super::*;

@@ -335,7 +335,7 @@ async fn tags_belong_to_one_version() {
 async fn a_locked_version_stays_whatever_is_written_over_it() {
     let fixture = Fixture::new().await;
     let (store, locking, key) = (&fixture.store, bucket_name("locking"), object_key("key"));
-    store.create_locking_bucket(&locking, 1).await.unwrap();
+    store.create_locking_bucket(&locking, vec![], 1).await.unwrap();
     assert!(matches!(store.set_versioning(&locking, Versioning::Suspended).await, Err(Error::BucketLocks)));
     let lock = |mode| ObjectLock { retention: Some(Retention { mode, until_ms: 100 }), legal_hold: None };
     let put = |bucket: &BucketName, lock: ObjectLock| {
