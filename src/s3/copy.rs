@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     auth::grants::Action,
-    store::{BucketName, Checksum, ChecksumAlgorithm, Condition, ObjectHeaders, ObjectInfo, ObjectKey, Sealed},
+    store::{BucketName, Checksum, ChecksumAlgorithm, ObjectHeaders, ObjectInfo, ObjectKey, Sealed, Terms},
 };
 use futures_util::StreamExt;
 use http::{HeaderName, Response};
@@ -131,6 +131,7 @@ pub(super) async fn copy_object(call: &mut Call<'_>, object: &Object) -> Result<
     let directive = directive(call)?;
     let algorithm = headers::text(sent, "x-amz-checksum-algorithm")?.map(checksum::parse_name).transpose()?;
     let (condition, stated_by) = conditions::of_write(sent)?;
+    let terms = conditions::terms(sent, condition, &call.caller.principal);
     // Refused when they are no good, even where they count for nothing.
     let stated = headers::object_headers(sent)?;
     let replaced = (directive == Directive::Replace).then_some(stated);
@@ -149,7 +150,7 @@ pub(super) async fn copy_object(call: &mut Call<'_>, object: &Object) -> Result<
         );
         return Err(Error::invalid_request(message));
     }
-    let write = Write { object, subject: Subject { condition: stated_by, ..object.subject() }, condition };
+    let write = Write { object, subject: Subject { condition: stated_by, ..object.subject() }, terms };
     let copied = match algorithm {
         Some(algorithm) if !is_kept(source.info.checksum.as_ref(), algorithm) => {
             rewrite(call, &source, write, replaced, algorithm).await?
@@ -164,11 +165,11 @@ pub(super) async fn copy_object(call: &mut Call<'_>, object: &Object) -> Result<
     )))
 }
 
-/// Where a copy goes, and under which condition.
+/// Where a copy goes, and on which terms.
 struct Write<'a> {
     object: &'a Object,
     subject: Subject<'a>,
-    condition: Condition,
+    terms: Terms,
 }
 
 fn is_kept(checksum: Option<&Checksum>, algorithm: ChecksumAlgorithm) -> bool {
@@ -185,7 +186,7 @@ async fn copy_within(
     let check = move |info: &ObjectInfo| conditions.check(info, now_ms) == Verdict::Proceed;
     let from = (&source.object.bucket, &source.object.key);
     let to = (&write.object.bucket, &write.object.key);
-    let copied = call.front.store.copy(from, to, replaced, check, write.condition, now_ms).await;
+    let copied = call.front.store.copy(from, to, replaced, check, write.terms, now_ms).await;
     copied.map_err(|error| write.subject.error(error))
 }
 
@@ -200,7 +201,7 @@ async fn rewrite(
     let sealed = source.read(call, 0..source.info.size, algorithm).await?;
     let kept = replaced.unwrap_or_else(|| source.info.headers.clone());
     let Object { bucket, key } = write.object;
-    let published = call.front.store.publish(bucket, key, sealed, kept, write.condition, call.now_ms).await;
+    let published = call.front.store.publish(bucket, key, sealed, kept, write.terms, call.now_ms).await;
     published.map_err(|error| write.subject.error(error))
 }
 

@@ -23,15 +23,15 @@ mod upload;
 
 pub use names::{BucketName, ObjectKey};
 pub use types::{
-    Checksum, ChecksumAlgorithm, ChecksumType, CompletedPart, Condition, Error, ListEntry, ListPage, ListQuery,
-    NewUpload, ObjectHeaders, ObjectInfo, PartInfo, Reading, Result, StoreSettings,
+    Attempt, Checksum, ChecksumAlgorithm, ChecksumType, CompletedPart, Condition, Error, ListEntry, ListPage,
+    ListQuery, NewUpload, ObjectHeaders, ObjectInfo, PartInfo, Reading, Result, StoreSettings, Terms,
 };
 pub use upload::{Sealed, Upload};
 
 use blocking::Blocking;
 use disk::{Disk, Faults};
 use health::Health;
-use index::{Index, buckets, listing, objects, uploads, uploads::UploadAddress};
+use index::{Index, buckets, listing, objects, retries, uploads, uploads::UploadAddress};
 use lock::FolderLock;
 use multipart::{Completion, PART_BYTES_MIN};
 use reaper::{Pins, Reaped, Reaper};
@@ -125,7 +125,8 @@ impl Store {
         Upload::new(self.0.clone(), checksum)
     }
 
-    /// Makes sealed bytes the object `key`, atomically and durably.
+    /// Makes sealed bytes the object `key`, atomically and durably. Where the terms name an attempt that has done so
+    /// already, and nobody has replaced the object since, answers what it was answered then.
     ///
     /// # Errors
     /// `Error::NoSuchBucket`, `Error::PreconditionFailed`, `Error::NoSuchKey` (an etag asked for, no object there),
@@ -136,9 +137,10 @@ impl Store {
         key: &ObjectKey,
         sealed: Sealed,
         headers: ObjectHeaders,
-        condition: Condition,
+        terms: impl Into<Terms>,
         now_ms: i64,
     ) -> Result<ObjectInfo> {
+        let terms = terms.into();
         let address = Address::new(bucket, key);
         let info = ObjectInfo {
             key: key.clone(),
@@ -150,10 +152,21 @@ impl Store {
             parts: None,
         };
         let publish = move |write: &mut index::Write<'_>| {
-            objects::publish(write, &address, sealed.body, &info, &condition)?;
+            if let Some(made) = retries::done_before(write.index, &address, &terms, &info.etag, now_ms)? {
+                return Ok(made);
+            }
+            objects::publish(write, &address, sealed.body, &info, &terms.condition)?;
+            retries::remember(write, &address, &terms, &info)?;
             Ok(info)
         };
         self.0.index.change(publish).await
+    }
+
+    /// Whether a conditional write of this attempt was done within the last minutes: its condition says nothing then.
+    pub async fn was_done(&self, bucket: &BucketName, key: &ObjectKey, terms: &Terms, now_ms: i64) -> Result<bool> {
+        let Some(attempt) = terms.attempt().cloned() else { return Ok(false) };
+        let address = Address::new(bucket, key);
+        self.0.index.look_up(move |index| retries::is_known(index, &address, &attempt, now_ms)).await
     }
 
     /// # Errors
@@ -203,7 +216,7 @@ impl Store {
 
     /// Copies within the store without reading the bytes through the caller; `headers` `None` keeps the source's. The
     /// copy shares the source's bytes, etag, checksum and parts. `check` decides on the source's version that is
-    /// copied; it runs on the one thread that commits, so it must be quick.
+    /// copied; it runs on the one thread that commits, so it must be quick. Asked again, as [`Store::publish`].
     ///
     /// # Errors
     /// `Error::PreconditionFailed` where `check` says no or the condition does not hold; otherwise as
@@ -214,13 +227,23 @@ impl Store {
         to: (&BucketName, &ObjectKey),
         headers: Option<ObjectHeaders>,
         check: impl FnOnce(&ObjectInfo) -> bool + Send + 'static,
-        condition: Condition,
+        terms: impl Into<Terms>,
         now_ms: i64,
     ) -> Result<ObjectInfo> {
+        let terms = terms.into();
         let (from, to) = (Address::new(from.0, from.1), Address::new(to.0, to.1));
         self.0.disk.require_room(0)?;
-        let copy =
-            move |write: &mut index::Write<'_>| objects::copy(write, &from, &to, headers, check, &condition, now_ms);
+        let copy = move |write: &mut index::Write<'_>| {
+            if terms.attempt().is_some() {
+                let etag = objects::head(write.index, &from)?.etag;
+                if let Some(made) = retries::done_before(write.index, &to, &terms, &etag, now_ms)? {
+                    return Ok(made);
+                }
+            }
+            let info = objects::copy(write, &from, &to, headers, check, &terms.condition, now_ms)?;
+            retries::remember(write, &to, &terms, &info)?;
+            Ok(info)
+        };
         self.0.index.change(copy).await
     }
 

@@ -10,6 +10,7 @@ mod multiparts;
 mod objects;
 mod operations;
 mod refusals;
+mod retries;
 mod uploads;
 
 use super::{

@@ -10,6 +10,7 @@ mod commit;
 pub(super) mod listing;
 pub(super) mod objects;
 mod readers;
+pub(super) mod retries;
 mod schema;
 pub(super) mod uploads;
 

@@ -11,7 +11,7 @@ const INDEX_FILE: &str = "index.db";
 
 /// What each format adds to the one before it, the first to nothing. A store of an older format is brought up to date
 /// when it is opened, one of a newer format is refused. A step that has been released is never changed.
-const STEPS: [&str; 1] = [TABLES];
+const STEPS: [&str; 2] = [TABLES, ANSWERS];
 
 /// Nobody else writes, so waiting happens only while a connection recovers or checkpoints.
 const BUSY_MS: u64 = 10_000;
@@ -85,6 +85,16 @@ create table parts (
     checksum text,
     primary key (upload, number)
 ) strict, without rowid;
+";
+
+/// Ids ascend with time. An attempt is a digest of who wrote what where.
+const ANSWERS: &str = "
+create table answers (
+    id integer primary key,
+    attempt blob not null unique,
+    etag text not null,
+    modified_ms integer not null
+) strict;
 ";
 
 /// The one connection that writes; makes the tables in a new index. Blocking.

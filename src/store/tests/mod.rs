@@ -7,6 +7,7 @@ mod model;
 mod multipart;
 mod objects;
 mod recovery;
+mod retries;
 
 use super::*;
 use bytes::Bytes;
