@@ -16,10 +16,12 @@ mod object_store;
 mod reading;
 mod reaper;
 mod recover;
+mod scrub;
 #[cfg(test)]
 mod tests;
 mod types;
 mod upload;
+mod verify;
 
 pub use names::{BucketName, ObjectKey};
 pub use types::{
@@ -27,6 +29,7 @@ pub use types::{
     ListQuery, NewUpload, ObjectHeaders, ObjectInfo, PartInfo, Reading, Result, StoreSettings, Terms,
 };
 pub use upload::{Sealed, Upload};
+pub use verify::{Damage, Pass, Stats, Verification, damages, stats, verify};
 
 use blocking::Blocking;
 use disk::{Disk, Faults};
@@ -35,6 +38,7 @@ use index::{Index, buckets, listing, objects, retries, uploads, uploads::UploadA
 use lock::FolderLock;
 use multipart::{Completion, PART_BYTES_MIN};
 use reaper::{Pins, Reaped, Reaper};
+use scrub::Suspects;
 use std::{
     ops::Range,
     path::Path,
@@ -54,6 +58,7 @@ struct Inner {
     reaper: Reaper,
     reaper_thread: Mutex<Option<JoinHandle<()>>>,
     blocking: Blocking,
+    suspects: Suspects,
     health: Arc<Health>,
     /// Given up on closing; the threads hold it too, for as long as they may write.
     lock: Mutex<Option<Arc<FolderLock>>>,
@@ -422,6 +427,7 @@ impl Inner {
             reaper,
             reaper_thread: Mutex::new(Some(reaper_thread)),
             blocking: Blocking::new(),
+            suspects: Suspects::default(),
             health,
             lock: Mutex::new(Some(lock)),
             small_bytes_max: settings.small_object_bytes_max.min(upload::BATCH_BYTES as u64),

@@ -4,6 +4,7 @@
 //! waiting changes in one transaction and answers when that is synced. A look-up is a closure over a connection, run
 //! on the blocking pool. Statements live in the files named after their tables; nothing here knows of files or pins.
 
+pub(super) mod audit;
 pub(super) mod bodies;
 pub(super) mod buckets;
 mod commit;
@@ -16,7 +17,7 @@ pub(super) mod uploads;
 
 use commit::Committer;
 pub(super) use commit::{Parts, Write};
-pub(super) use schema::open_reader;
+pub(super) use schema::{open_beside, open_reader};
 
 use super::{Checksum, ChecksumAlgorithm, ChecksumType, Error, Result, health::Health, reaper::BodyId};
 use readers::Readers;

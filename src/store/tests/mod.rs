@@ -2,12 +2,14 @@
 
 mod bucket_store;
 mod faults;
+mod flips;
 mod listing;
 mod model;
 mod multipart;
 mod objects;
 mod recovery;
 mod retries;
+mod scrub;
 
 use super::*;
 use bytes::Bytes;
