@@ -3,14 +3,13 @@
 use super::{
     Result,
     client::{Client, Credential},
-    output,
+    output::{self, date},
 };
 use crate::config::Settings;
 use clap::Subcommand;
 use http::Method;
 use serde::Deserialize;
 use serde_json::json;
-use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 
 #[derive(Subcommand)]
 pub enum Action {
@@ -81,9 +80,4 @@ fn line(key: &Key) -> String {
     let expires = key.expires_at_ms.map_or("never".to_owned(), date);
     let created = date(key.created_at_ms);
     format!("{}  {}  created {created}  expires {expires}\n", key.access_key_id, key.principal)
-}
-
-fn date(ms: i64) -> String {
-    let date = OffsetDateTime::from_unix_timestamp(ms.div_euclid(1000)).ok();
-    date.and_then(|date| date.format(&Rfc3339).ok()).unwrap_or_else(|| format!("{ms} ms"))
 }

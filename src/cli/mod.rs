@@ -1,10 +1,11 @@
 //! The command line. Commands that need a running server go through its HTTP interface; `serve` and `migrate` take the
-//! data folder for themselves.
+//! data folder for themselves; `store` looks into it from outside.
 
 mod client;
 mod connect;
 mod keys;
 mod output;
+mod store;
 
 use crate::{
     config::{Flags, LogFormat, Settings, with_fitting_help},
@@ -43,6 +44,11 @@ enum Action {
         action: keys::Action,
         #[command(flatten)]
         credential: CredentialArgument,
+    },
+    /// Check and measure the embedded store in the data folder, with or without a server running on it
+    Store {
+        #[command(subcommand)]
+        action: store::Action,
     },
     /// Print `ready` and end with 0, or say what is not ready and end with 1
     Health,
@@ -102,6 +108,7 @@ impl Command {
                 umask(Mode::RWXG | Mode::RWXO);
                 Settings::load(&self.flags)?
             }
+            Action::Store { action } => return store::run(&Settings::load(&self.flags)?, &action),
             Action::Connect(_) | Action::Keys { .. } | Action::Health => Settings::load_with_running(&self.flags)?,
         };
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
@@ -112,7 +119,7 @@ impl Command {
                 Action::Connect(arguments) => connect(&settings, arguments),
                 Action::Keys { action, credential } => keys::run(&settings, action, credential.credential).await,
                 Action::Health => health(&settings).await,
-                Action::Openapi => Ok(()),
+                Action::Openapi | Action::Store { .. } => Ok(()),
             }
         })
     }

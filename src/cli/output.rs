@@ -8,6 +8,7 @@ use std::{
     os::unix::fs::{OpenOptionsExt, PermissionsExt},
     path::Path,
 };
+use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 
 /// Prints `text` to its end.
 ///
@@ -32,6 +33,12 @@ pub fn write_private(file: &Path, text: &str) -> Result<()> {
         file.write_all(text.as_bytes())
     };
     written().map_err(|error| format!("{} cannot be written: {error}", file.display()).into())
+}
+
+/// A moment as people read it.
+pub fn date(ms: i64) -> String {
+    let date = OffsetDateTime::from_unix_timestamp(ms.div_euclid(1000)).ok();
+    date.and_then(|date| date.format(&Rfc3339).ok()).unwrap_or_else(|| format!("{ms} ms"))
 }
 
 #[derive(Debug, thiserror::Error)]

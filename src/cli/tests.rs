@@ -16,6 +16,8 @@ fn help_shows_the_settings_a_command_uses() {
         (&["connect"][..], &["--data", "--warehouse", "--s3-url"][..], &["--page-size-max", "--database-url"][..]),
         (&["keys"], &["--data", "--catalog-addr", "--credential"], &["--page-size-max", "--warehouse"]),
         (&["keys", "delete"], &["--data", "--credential", "The key's id"], &["--page-size-max", "--s3-url"]),
+        (&["store"], &["--data", "verify", "stats", "damages"], &["--catalog-addr"]),
+        (&["store", "verify"], &["--data"], &["--catalog-addr"]),
         (&["health"], &["--data", "--catalog-addr"], &["--log-format", "--warehouse"]),
         (&["migrate"], &["--data", "--database-url"], &["--page-size-max", "--catalog-addr"]),
         (&["openapi"], &[], &["--data", "Settings:"]),

@@ -226,6 +226,12 @@ pub static DEFINITIONS: &[Definition] = &[
         "Writes are refused when less of the disk is free than this or than 2 % of it, whichever is more",
     ),
     define(
+        "scrub_bytes_per_s",
+        Kind::Bytes { min: "0", max: "64GiB" },
+        "8MiB",
+        "Bytes a second at which everything stored is checked in the background, each week once; 0 never does",
+    ),
+    define(
         "metrics_reports_days",
         Kind::Integer { min: 0, max: 365 },
         "7",

@@ -60,6 +60,7 @@ const USED: &[(&str, &[&str])] = &[
         ],
     ),
     ("keys", &["config", "data", "catalog_addr", "root_access_key_id"]),
+    ("store", &["config", "data"]),
     ("health", &["config", "data", "catalog_addr"]),
 ];
 

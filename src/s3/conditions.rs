@@ -4,7 +4,7 @@
 //! step that publishes.
 
 use super::error::{Error, Result};
-use crate::store::{Condition, ObjectInfo};
+use crate::store::{Attempt, Condition, ObjectInfo, Terms};
 use http::{HeaderMap, HeaderName, header};
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -12,6 +12,8 @@ const COPY_IF_MATCH: HeaderName = HeaderName::from_static("x-amz-copy-source-if-
 const COPY_IF_NONE_MATCH: HeaderName = HeaderName::from_static("x-amz-copy-source-if-none-match");
 const COPY_IF_MODIFIED_SINCE: HeaderName = HeaderName::from_static("x-amz-copy-source-if-modified-since");
 const COPY_IF_UNMODIFIED_SINCE: HeaderName = HeaderName::from_static("x-amz-copy-source-if-unmodified-since");
+
+const INVOCATION_ID: HeaderName = HeaderName::from_static("amz-sdk-invocation-id");
 
 /// Conditions of a read, or on the source of a copy.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -133,6 +135,13 @@ pub fn of_write(headers: &HeaderMap) -> Result<(Condition, &'static str)> {
             Ok((Condition::Etag(unquoted(tag).to_owned()), "If-Match"))
         }
     }
+}
+
+/// The condition as the store takes it: with the id that SDKs give all tries of one call (`amz-sdk-invocation-id`), so
+/// that a write whose answer was lost is not refused, for what it did itself, when it is sent again.
+pub fn terms(headers: &HeaderMap, condition: Condition, principal: &str) -> Terms {
+    let id = headers.get(INVOCATION_ID).and_then(|id| id.to_str().ok()).filter(|id| !id.is_empty());
+    Terms::new(condition, id.map(|id| Attempt { caller: principal.to_owned(), id: id.to_owned() }))
 }
 
 /// Whether a write's condition holds for what is there now: for refusing early, before the body is read.

@@ -147,6 +147,7 @@ pub(super) async fn copy_object(call: &mut Call<'_>, object: &Object) -> Result<
     let directive = directive(call)?;
     let algorithm = headers::text(sent, "x-amz-checksum-algorithm")?.map(checksum::parse_name).transpose()?;
     let (condition, stated_by) = conditions::of_write(sent)?;
+    let terms = conditions::terms(sent, condition, &call.caller.principal);
     // Refused when they are no good, even where they count for nothing.
     let stated = headers::object_headers(sent)?;
     let headers = (directive == Directive::Replace).then_some(stated);
@@ -169,7 +170,7 @@ pub(super) async fn copy_object(call: &mut Call<'_>, object: &Object) -> Result<
         );
         return Err(Error::invalid_request(message));
     }
-    let copy = Copy { version: source.version.clone(), headers, tags, lock, condition, now_ms: call.now_ms };
+    let copy = Copy { version: source.version.clone(), headers, tags, lock, terms, now_ms: call.now_ms };
     let to = Target { object, subject: Subject { condition: stated_by, ..object.subject() } };
     let copied = match algorithm {
         Some(algorithm) if !is_kept(source.info.checksum.as_ref(), algorithm) => {
@@ -228,7 +229,7 @@ async fn rewrite(
         lock: copy.lock,
     };
     let Object { bucket, key } = to.object;
-    let published = call.front.store.publish(bucket, key, sealed, kept, copy.condition, copy.now_ms).await;
+    let published = call.front.store.publish(bucket, key, sealed, kept, copy.terms, copy.now_ms).await;
     published.map_err(|error| to.subject.error(error))
 }
 

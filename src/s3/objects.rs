@@ -13,7 +13,7 @@ use super::{
     receive::Incoming,
     tagging, versions, xml,
 };
-use crate::store::{self, Condition, Kept, ObjectInfo, ObjectLock, ObjectPart, VersionId};
+use crate::store::{self, Condition, Kept, ObjectInfo, ObjectLock, ObjectPart, Terms, VersionId};
 use http::{HeaderMap, HeaderName, Response, StatusCode, header};
 use std::{ops::Range, sync::Arc};
 
@@ -38,18 +38,19 @@ pub(super) async fn put_object(call: &mut Call<'_>, object: &Object) -> Result<R
     headers::check_write(sent)?;
     let kept = kept(sent, call.now_ms)?;
     let (condition, stated_by) = conditions::of_write(sent)?;
+    let terms = conditions::terms(sent, condition, &call.caller.principal);
     let subject = Subject { condition: stated_by, ..object.subject() };
     let incoming = Incoming::plan(call)?;
     if kept.lock != ObjectLock::default() {
         object_lock::require_enabled(call, &object.bucket).await?;
     }
     if incoming.length() >= EARLY_CHECK_BYTES {
-        check_early(call, object, &condition, &subject).await?;
+        check_early(call, object, &terms, &subject).await?;
     }
     let algorithm = incoming.claim.as_ref().map_or(checksum::DEFAULT_ALGORITHM, |claim| claim.algorithm);
     let received = incoming.receive(call, algorithm, &subject).await?;
     let Object { bucket, key } = object;
-    let published = call.front.store.publish(bucket, key, received.sealed, kept, condition, call.now_ms).await;
+    let published = call.front.store.publish(bucket, key, received.sealed, kept, terms, call.now_ms).await;
     let published = published.map_err(|error| subject.error(error))?;
     let mut response = answer::empty(StatusCode::OK);
     let answer = response.headers_mut();
@@ -73,18 +74,24 @@ pub(super) fn kept(sent: &HeaderMap, now_ms: i64) -> Result<Kept> {
 }
 
 /// Refuses what would be refused in the end anyhow. The check that counts is made where the object is published.
-async fn check_early(call: &mut Call<'_>, object: &Object, condition: &Condition, subject: &Subject<'_>) -> Result<()> {
+async fn check_early(call: &mut Call<'_>, object: &Object, terms: &Terms, subject: &Subject<'_>) -> Result<()> {
     super::buckets::require_bucket(call, &object.bucket).await?;
+    let Object { bucket, key } = object;
+    let condition = terms.condition();
     if *condition == Condition::None {
         return Ok(());
     }
-    let current = match call.front.store.head(&object.bucket, &object.key).await {
+    let done = call.front.store.was_done(bucket, key, terms, call.now_ms).await;
+    if done.map_err(|error| subject.error(error))? {
+        return Ok(());
+    }
+    let current = match call.front.store.head(bucket, key).await {
         Ok(current) => Some(current),
         Err(store::Error::NoSuchKey | store::Error::Deleted { .. }) => None,
         Err(error) => return Err(subject.error(error)),
     };
     match (condition, &current) {
-        (Condition::Etag(_), None) => Err(Error::NoSuchKey(object.key.as_str().to_owned())),
+        (Condition::Etag(_), None) => Err(Error::NoSuchKey(key.as_str().to_owned())),
         _ if conditions::holds(condition, current.as_ref()) => Ok(()),
         _ => Err(Error::PreconditionFailed(subject.condition)),
     }

@@ -15,7 +15,7 @@ mod shape;
 mod welcome;
 
 use crate::{
-    app::App,
+    app::{App, now_ms},
     config::{Settings, running},
     jobs,
     telemetry::metrics::Metrics,
@@ -64,6 +64,10 @@ pub enum Error {
     WarehouseOverlaps { name: String, location: String },
     #[error("object store cannot be opened")]
     Store(#[source] crate::store::Error),
+    /// What a failed sync was to keep may be gone although the kernel says otherwise from then on: only a start that
+    /// looks at the disk anew can tell.
+    #[error("the store's disk failed: the log says how; a new start goes on with what is on the disk")]
+    DiskFailed,
     #[error(transparent)]
     Auth(#[from] crate::auth::StartError),
     #[error("metrics cannot be started")]
@@ -79,7 +83,7 @@ fn holder(pid: &Option<u32>) -> String {
 /// Serves until told to stop by SIGTERM or SIGINT; a second signal ends it at once.
 ///
 /// # Errors
-/// What stands in the way of the start, each naming what to change.
+/// What stands in the way of the start, each naming what to change; `Error::DiskFailed` when it cannot go on.
 pub async fn serve(settings: Settings) -> Result<(), Error> {
     let signals = Signals::listen().map_err(Error::Signals)?;
     let running = Running::start(settings).await?;
@@ -87,7 +91,10 @@ pub async fn serve(settings: Settings) -> Result<(), Error> {
     if let Err(error) = std::io::stdout().write_all(welcome::text(&running.app).as_bytes()) {
         tracing::warn!(%error, catalog = running.app.settings.catalog_url, "ready, but standard output takes nothing");
     }
-    signals.first().await;
+    tokio::select! {
+        () = signals.first() => {}
+        () = running.app.store.failed() => return Err(Error::DiskFailed),
+    }
     tracing::info!("stopping: no new connections, requests under way finish");
     tokio::select! {
         () = running.stop() => tracing::info!("stopped"),
@@ -105,7 +112,7 @@ pub struct Running {
     stop_jobs: CancellationToken,
     listeners: Vec<JoinHandle<()>>,
     jobs: JoinHandle<()>,
-    /// Folds metrics and gives memory back until it is aborted.
+    /// Folds metrics, gives memory back and checks what is stored, until it is aborted.
     upkeep: JoinHandle<()>,
 }
 
@@ -136,8 +143,9 @@ impl Running {
             start(scrape, Service::Metrics(metrics::router(app.clone(), metrics.clone()))),
         ];
         let jobs = jobs::spawn(app.clone(), stop_jobs.clone());
+        let (store, scrub_bytes_per_s) = (app.store.clone(), app.settings.scrub_bytes_per_s);
         let upkeep = tokio::spawn(async move {
-            tokio::join!(fold_metrics(metrics), give_memory_back());
+            tokio::join!(fold_metrics(metrics), give_memory_back(), store.scrub(scrub_bytes_per_s, now_ms));
         });
         if let Err(error) = running::announce(&app.settings) {
             tracing::warn!(%error, "other commands need this server's addresses: the data folder takes no note of them");

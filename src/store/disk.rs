@@ -119,6 +119,27 @@ impl Disk {
         Ok(Self { files: files.into(), ballast, reserve_bytes, health, faults })
     }
 
+    /// To look at the files in a folder that may be another process's.
+    pub fn view(root: &Path) -> Self {
+        let ballast = Arc::new(Ballast { file: root.join(BALLAST_FILE), held: Mutex::new(false) });
+        let (files, health) = (root.join(FILES_FOLDER).into(), Arc::new(Health::new()));
+        Self { files, ballast, reserve_bytes: 0, health, faults: None }
+    }
+
+    /// Bytes of the files beside the large bodies' (the index and its log), and bytes of the disk that are free.
+    pub fn usage(&self, root: &Path) -> io::Result<(u64, u64)> {
+        let mut used = 0;
+        for entry in fs::read_dir(root)? {
+            let (name, found) = {
+                let entry = entry?;
+                (entry.file_name(), entry.metadata()?)
+            };
+            used += if found.is_file() && name != BALLAST_FILE { found.len() } else { 0 };
+        }
+        let disk = rustix::fs::statvfs(root).map_err(io::Error::from)?;
+        Ok((used, disk.f_bavail.saturating_mul(disk.f_frsize)))
+    }
+
     /// Makes a little room on a disk that is full to the last byte, for what frees more. Answers whether it did.
     pub fn drop_ballast(&self) -> bool {
         self.ballast.give_up()

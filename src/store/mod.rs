@@ -19,11 +19,13 @@ mod object_store;
 mod reading;
 mod reaper;
 mod recover;
+mod scrub;
 mod settings;
 #[cfg(test)]
 mod tests;
 mod types;
 mod upload;
+mod verify;
 mod versions;
 
 pub use checksum::Hasher;
@@ -37,11 +39,12 @@ pub use locks::{
 pub use names::{BucketName, ObjectKey};
 pub use settings::{BucketSettings, SettingName};
 pub use types::{
-    Checksum, ChecksumAlgorithm, ChecksumType, CompletedPart, Condition, Error, Expected, ListEntry, ListPage,
+    Attempt, Checksum, ChecksumAlgorithm, ChecksumType, CompletedPart, Condition, Error, Expected, ListEntry, ListPage,
     ListQuery, NewUpload, ObjectHeaders, ObjectInfo, ObjectPart, OpenUploadInfo, PartInfo, Reading, Result,
-    StoreSettings, UploadChecksum,
+    StoreSettings, Terms, UploadChecksum,
 };
 pub use upload::{Sealed, Upload};
+pub use verify::{Damage, Pass, Stats, Verification, damages, stats, verify};
 pub use versions::{
     BucketState, Copy, Deleted, Deletion, Kept, Tags, VersionEntry, VersionId, Versioning, VersionsPage, VersionsQuery,
 };
@@ -49,10 +52,11 @@ pub use versions::{
 use blocking::Blocking;
 use disk::{Disk, Faults};
 use health::Health;
-use index::{Index, buckets, listing, objects, uploads, uploads::UploadAddress};
+use index::{Index, buckets, listing, objects, retries, uploads, uploads::UploadAddress};
 use lock::FolderLock;
 use multipart::{Completion, PART_BYTES_MIN};
 use reaper::{Pins, Reaped, Reaper};
+use scrub::Suspects;
 use settings::SettingsCache;
 use std::{
     ops::Range,
@@ -73,6 +77,7 @@ struct Inner {
     reaper: Reaper,
     reaper_thread: Mutex<Option<JoinHandle<()>>>,
     blocking: Blocking,
+    suspects: Suspects,
     health: Arc<Health>,
     settings: SettingsCache,
     /// Given up on closing; the threads hold it too, for as long as they may write.
@@ -146,7 +151,8 @@ impl Store {
     }
 
     /// Makes sealed bytes the object `key`, atomically and durably. What was there becomes an earlier version where the
-    /// bucket keeps them.
+    /// bucket keeps them. Where the terms name an attempt that has done so already, and nobody has replaced the object
+    /// since, answers what it was answered then.
     ///
     /// # Errors
     /// `Error::NoSuchBucket`, `Error::PreconditionFailed`, `Error::NoSuchKey` (an etag asked for, no object there),
@@ -157,9 +163,10 @@ impl Store {
         key: &ObjectKey,
         sealed: Sealed,
         kept: impl Into<Kept>,
-        condition: Condition,
+        terms: impl Into<Terms>,
         now_ms: i64,
     ) -> Result<ObjectInfo> {
+        let terms = terms.into();
         let address = Address::new(bucket, key);
         let Kept { headers, tags, lock } = kept.into();
         let info = ObjectInfo {
@@ -174,7 +181,22 @@ impl Store {
             tags,
             lock,
         };
-        self.0.index.change(move |write| objects::publish(write, &address, sealed.body, info, &condition)).await
+        let publish = move |write: &mut index::Write<'_>| {
+            if let Some(made) = retries::done_before(write.index, &address, &terms, &info.etag, now_ms)? {
+                return Ok(made);
+            }
+            let info = objects::publish(write, &address, sealed.body, info, &terms.condition)?;
+            retries::remember(write, &address, &terms, &info)?;
+            Ok(info)
+        };
+        self.0.index.change(publish).await
+    }
+
+    /// Whether a conditional write of this attempt was done within the last minutes: its condition says nothing then.
+    pub async fn was_done(&self, bucket: &BucketName, key: &ObjectKey, terms: &Terms, now_ms: i64) -> Result<bool> {
+        let Some(attempt) = terms.attempt().cloned() else { return Ok(false) };
+        let address = Address::new(bucket, key);
+        self.0.index.look_up(move |index| retries::is_known(index, &address, &attempt, now_ms)).await
     }
 
     /// The current object.
@@ -202,7 +224,7 @@ impl Store {
 
     /// Copies within the store without reading the bytes through the caller; `headers` `None` keeps the source's. The
     /// copy shares the source's bytes, etag, checksum and parts. `check` decides on the source's version that is
-    /// copied; it runs on the one thread that commits, so it must be quick.
+    /// copied; it runs on the one thread that commits, so it must be quick. Asked again, as [`Store::publish`].
     ///
     /// # Errors
     /// `Error::PreconditionFailed` where `check` says no or the condition does not hold; otherwise as
@@ -213,10 +235,10 @@ impl Store {
         to: (&BucketName, &ObjectKey),
         headers: Option<ObjectHeaders>,
         check: impl FnOnce(&ObjectInfo) -> bool + Send + 'static,
-        condition: Condition,
+        terms: impl Into<Terms>,
         now_ms: i64,
     ) -> Result<ObjectInfo> {
-        self.copy_version(from, to, Copy { headers, condition, now_ms, ..Copy::default() }, check).await
+        self.copy_version(from, to, Copy { headers, terms: terms.into(), now_ms, ..Copy::default() }, check).await
     }
 
     /// # Errors
@@ -395,6 +417,7 @@ impl Inner {
             reaper,
             reaper_thread: Mutex::new(Some(reaper_thread)),
             blocking: Blocking::new(),
+            suspects: Suspects::default(),
             health,
             settings: bucket_settings,
             lock: Mutex::new(Some(lock)),

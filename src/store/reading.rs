@@ -56,7 +56,8 @@ pub(super) async fn open(
                 };
                 let opened = match piece.place {
                     Place::Inline(ref stored) if range.end <= piece.start + piece.size => {
-                        Opened::Whole(slice_inline(&address, stored, &piece, &range)?)
+                        let sliced = slice_inline(&address, stored, &piece, &range);
+                        Opened::Whole(sliced.inspect_err(|_| inner.suspects.add(found.body))?)
                     }
                     _ => Opened::Large(Cursor {
                         pin: inner.pins.pin(found.body),
@@ -123,7 +124,11 @@ impl Cursor {
         let blocking = self.store.blocking.clone();
         blocking
             .run(move || {
-                let chunk = self.read_chunk()?;
+                let chunk = self.read_chunk().inspect_err(|error| {
+                    if matches!(error, Error::Damaged(_)) {
+                        self.store.suspects.add(self.body);
+                    }
+                })?;
                 self.left.start += chunk.len() as u64;
                 Ok((chunk, self))
             })

@@ -1,6 +1,7 @@
 //! What the store takes and gives: descriptions of objects, conditions, listings, and the ways it can fail.
 
 use super::{BucketName, Kept, ObjectKey, ObjectLock, Tags, VersionId, Versioning};
+use aws_lc_rs::digest::{Context, SHA256};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -127,6 +128,55 @@ impl Condition {
     /// Whether it is about an object that must be there for anything to happen.
     pub(super) fn expects_object(&self) -> bool {
         matches!(self, Self::Fits(_))
+    }
+}
+
+/// One call of one client: its repeated tries have the same attempt, another call has another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attempt {
+    /// Who asks.
+    pub caller: String,
+    /// Chosen by the client, anew for each call.
+    pub id: String,
+}
+
+impl Attempt {
+    /// Of the call at one object: short, whatever the names are.
+    pub(super) fn digest(&self, address: &Address) -> Vec<u8> {
+        let mut digest = Context::new(&SHA256);
+        for name in [&self.caller, &self.id, address.bucket.as_str(), address.key.as_str()] {
+            digest.update(&(name.len() as u64).to_le_bytes());
+            digest.update(name.as_bytes());
+        }
+        digest.finish().as_ref().to_vec()
+    }
+}
+
+/// When a write takes effect, and how to know it again.
+#[derive(Debug, Clone, Default)]
+pub struct Terms {
+    pub(super) condition: Condition,
+    attempt: Option<Attempt>,
+}
+
+impl Terms {
+    pub fn new(condition: Condition, attempt: Option<Attempt>) -> Self {
+        Self { condition, attempt }
+    }
+
+    pub fn condition(&self) -> &Condition {
+        &self.condition
+    }
+
+    /// `None` without a condition: such a write may be done again.
+    pub fn attempt(&self) -> Option<&Attempt> {
+        self.attempt.as_ref().filter(|_| self.condition != Condition::None)
+    }
+}
+
+impl From<Condition> for Terms {
+    fn from(condition: Condition) -> Self {
+        Self::new(condition, None)
     }
 }
 

@@ -6,8 +6,8 @@
 
 use super::{
     BucketName, Condition, Error, Governance, ListQuery, LockConfiguration, ObjectHeaders, ObjectInfo, ObjectKey,
-    ObjectLock, Reading, Result, Retention, Store,
-    index::{self, buckets, locate, objects, versions},
+    ObjectLock, Reading, Result, Retention, Store, Terms,
+    index::{self, buckets, locate, objects, retries, versions},
     reading,
     types::Address,
 };
@@ -63,7 +63,7 @@ pub struct Copy {
     pub tags: Option<Tags>,
     pub lock: ObjectLock,
     /// On what the copy replaces.
-    pub condition: Condition,
+    pub terms: Terms,
     pub now_ms: i64,
 }
 
@@ -260,7 +260,19 @@ impl Store {
     ) -> Result<ObjectInfo> {
         let (from, to) = (Address::new(from.0, from.1), Address::new(to.0, to.1));
         self.0.disk.require_room(0)?;
-        self.0.index.change(move |write| objects::copy(write, &from, &to, copy, check)).await
+        let copy = move |write: &mut index::Write<'_>| {
+            let (terms, now_ms) = (copy.terms.clone(), copy.now_ms);
+            if terms.attempt().is_some() {
+                let etag = objects::head(write.index, &from, copy.version.as_ref())?.etag;
+                if let Some(made) = retries::done_before(write.index, &to, &terms, &etag, now_ms)? {
+                    return Ok(made);
+                }
+            }
+            let info = objects::copy(write, &from, &to, copy, check)?;
+            retries::remember(write, &to, &terms, &info)?;
+            Ok(info)
+        };
+        self.0.index.change(copy).await
     }
 
     /// Versions and markers, in key order, the newest of a key first.

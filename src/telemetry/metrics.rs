@@ -66,6 +66,10 @@ fn describe() {
     describe_counter!("tidewater_commit_retries_total", "Lost races for a table's pointer that were tried again");
     describe_counter!("tidewater_metrics_reports_total", "Reports of scans and commits, by outcome: taken or dropped");
     describe_counter!("tidewater_metadata_cache_total", "Look-ups in the metadata cache, by result");
+    describe_counter!("tidewater_store_damaged_reads_total", "Reads that met stored bytes unlike their checksum");
+    describe_counter!("tidewater_store_scrubbed_bytes_total", Unit::Bytes, "Stored bytes checked in the background");
+    describe_counter!("tidewater_store_damage_found_total", "Damaged bodies met by the background check");
+    describe_gauge!("tidewater_store_damaged", "Bodies known to be damaged: `tidewater store damages` lists them");
 }
 
 /// One answered request.

@@ -75,6 +75,22 @@ async fn nothing_acknowledged_is_lost_when_killed(database: Database) {
     assert!(commits > least && kept.len() > least, "{commits} commits, {} objects: hardly a load", kept.len());
 }
 
+#[tokio::test]
+async fn a_conditional_put_sent_again_after_a_restart_gets_the_first_answer() {
+    let mut server = Server::start(Database::Sqlite).await;
+    let put = async |server: &Server, call: &str| {
+        let headers = [("if-none-match", "*"), ("amz-sdk-invocation-id", call)];
+        S3::root(server).send(Method::PUT, &format!("/{BUCKET}/once"), &[], &headers, "bytes").await
+    };
+    let first = put(&server, "a").await;
+    assert_eq!(first.status, 200, "{}", first.text());
+    server.kill();
+    server.restart().await;
+    let again = put(&server, "a").await;
+    assert_eq!((again.status, &again.headers["etag"]), (200, &first.headers["etag"]));
+    put(&server, "b").await.s3_error(412, "PreconditionFailed");
+}
+
 async fn start_load(server: &Server, acknowledged: &Arc<Acknowledged>) -> Vec<tokio::task::JoinHandle<()>> {
     let (catalog, s3) = (Catalog::login(server).await, S3::root(server));
     let writers = (0..TABLES * WRITERS_A_TABLE).map(|writer| {

@@ -16,6 +16,7 @@ mod behaviours;
 mod cases;
 mod connect;
 mod crash;
+mod damage;
 mod full_disk;
 mod functions;
 mod idempotency;

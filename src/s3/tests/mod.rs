@@ -11,6 +11,7 @@ mod multiparts;
 mod objects;
 mod operations;
 mod refusals;
+mod retries;
 mod uploads;
 mod versions;
 

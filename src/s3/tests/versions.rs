@@ -231,8 +231,15 @@ async fn copies_name_what_was_copied_and_what_was_made() {
         "<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETag>{etag}</ETag></Part></CompleteMultipartUpload>"
     );
     let done = world.send(Ask::post(&format!("/lake/m?uploadId={id}")).body(list)).await.expect_status(StatusCode::OK);
-    let got = world.get(&format!("m?versionId={}", done.header("x-amz-version-id"))).await;
-    assert_eq!(got.body, "old");
+    world.put("m", "newer").await;
+    let version = done.header("x-amz-version-id");
+    for query in ["", "&partNumber=1"] {
+        let got = world.get(&format!("m?versionId={version}{query}")).await;
+        assert_eq!((&*got.body, got.header("x-amz-version-id")), (&b"old"[..], version), "{query}");
+    }
+    let ask = Ask::get(&format!("/lake/m?attributes&versionId={version}"));
+    let attributes = world.send(ask.header("x-amz-object-attributes", "ObjectParts")).await;
+    assert_eq!(texts(&attributes.document("GetObjectAttributesResponse"), "ObjectParts/PartsCount"), ["1"]);
 }
 
 #[tokio::test]

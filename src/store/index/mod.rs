@@ -4,6 +4,7 @@
 //! waiting changes in one transaction and answers when that is synced. A look-up is a closure over a connection, run
 //! on the blocking pool. Statements live in the files named after their tables; nothing here knows of files or pins.
 
+pub(super) mod audit;
 pub(super) mod bodies;
 pub(super) mod buckets;
 mod commit;
@@ -13,6 +14,7 @@ pub(super) mod locate;
 pub(super) mod object_parts;
 pub(super) mod objects;
 mod readers;
+pub(super) mod retries;
 mod schema;
 pub(super) mod settings;
 pub(super) mod uploads;
@@ -23,7 +25,7 @@ use commit::Committer;
 pub(super) use commit::{Parts, Write};
 #[cfg(test)]
 pub(super) use schema::make_first_format;
-pub(super) use schema::open_reader;
+pub(super) use schema::{open_beside, open_reader};
 
 use super::{Checksum, ChecksumAlgorithm, ChecksumType, Error, Result, UploadChecksum, health::Health, reaper::BodyId};
 use readers::Readers;

@@ -162,7 +162,7 @@ pub fn copy(
         return Err(Error::PreconditionFailed);
     }
     let bucket = buckets::load(write.index, &to.bucket)?;
-    let old = decide(write.index, bucket.id, &to.key, &copy.condition)?;
+    let old = decide(write.index, bucket.id, &to.key, &copy.terms.condition)?;
     // Where a website redirects to is not copied along.
     let headers = copy.headers.unwrap_or(ObjectHeaders { website_redirect_location: None, ..source.headers });
     let info = ObjectInfo {

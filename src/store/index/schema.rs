@@ -4,14 +4,14 @@
 //! kept here, or a file, or (neither) the parts `body_parts` names; copies share a body by counting references.
 
 use crate::store::{Error, Result};
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, OpenFlags, config::DbConfig};
 use std::{path::Path, time::Duration};
 
 const INDEX_FILE: &str = "index.db";
 
 /// What each format adds to the one before it, the first to nothing. A store of an older format is brought up to date
 /// when it is opened, one of a newer format is refused. A step that has been released is never changed.
-const STEPS: [&str; 3] = [TABLES, BUCKET_SETTINGS, VERSIONS];
+const STEPS: [&str; 5] = [TABLES, ANSWERS, SCRUB, BUCKET_SETTINGS, VERSIONS];
 
 /// Nobody else writes, so waiting happens only while a connection recovers or checkpoints.
 const BUSY_MS: u64 = 10_000;
@@ -85,6 +85,36 @@ create table parts (
     checksum text,
     primary key (upload, number)
 ) strict, without rowid;
+";
+
+/// Ids ascend with time. An attempt is a digest of who wrote what where.
+const ANSWERS: &str = "
+create table answers (
+    id integer primary key,
+    attempt blob not null unique,
+    etag text not null,
+    modified_ms integer not null
+) strict;
+";
+
+/// What is wrong with which body, until it is gone; and the one round of the scrub that is on, or was the last.
+const SCRUB: &str = "
+create table damaged (
+    body integer primary key,
+    what text not null,
+    found_ms integer not null
+) strict;
+create trigger damage_ends after delete on bodies begin
+    delete from damaged where body = old.id;
+end;
+create table scrub (
+    id integer primary key check (id = 1),
+    body integer not null,
+    started_ms integer not null,
+    finished_ms integer,
+    bodies integer not null,
+    bytes integer not null
+) strict;
 ";
 
 /// Versions: see [`super::versions`] for the layout. Columns are added without a row being written.
@@ -174,6 +204,27 @@ pub fn open_reader(folder: &Path) -> Result<Connection> {
     let connection = connect(folder, OpenFlags::empty())?;
     connection.pragma_update(None, "query_only", true)?;
     connection.pragma_update(None, "cache_size", -READER_CACHE_KIB)?;
+    Ok(connection)
+}
+
+/// A connection of another process than the one that may have the index open, or of none: it reads, and leaves the log
+/// as it is. Blocking.
+///
+/// # Errors
+/// `Error::Folder` where there is no index, or one of another format.
+pub fn open_beside(folder: &Path) -> Result<Connection> {
+    if !folder.join(INDEX_FILE).is_file() {
+        return Err(Error::Folder(format!("{} holds no {INDEX_FILE}", folder.display())));
+    }
+    let connection = open_reader(folder)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    let found: u32 = connection.query_row("pragma user_version", [], |row| row.get(0))?;
+    if found as usize != STEPS.len() {
+        return Err(Error::Folder(format!(
+            "it has format {found}, this release's is {}: a start of the server brings an older one up to date",
+            STEPS.len()
+        )));
+    }
     Ok(connection)
 }
 

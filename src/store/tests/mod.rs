@@ -2,12 +2,15 @@
 
 mod bucket_store;
 mod faults;
+mod flips;
 mod lifecycle;
 mod listing;
 mod model;
 mod multipart;
 mod objects;
 mod recovery;
+mod retries;
+mod scrub;
 mod settings;
 mod versions;
 

@@ -198,7 +198,7 @@ impl Client {
         let copy = Copy {
             version: source.clone().map(|version| version.id),
             tags: tags.clone(),
-            condition,
+            terms: condition.into(),
             now_ms: self.now_ms,
             ..Copy::default()
         };

@@ -3,7 +3,7 @@
 use super::*;
 
 /// The folder as a crash at this moment would leave it to the next start.
-fn crash_image(folder: &Path) -> TempDir {
+pub(super) fn crash_image(folder: &Path) -> TempDir {
     let image = tempfile::tempdir().unwrap();
     copy_folder(folder, image.path());
     image

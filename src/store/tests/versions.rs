@@ -421,3 +421,37 @@ async fn listing_costs_nothing_for_versions_below() {
     let page = fixture.store.list_versions(&fixture.bucket, VersionsQuery { list: query, after_version: None }).await;
     assert_eq!(page.unwrap().entries.len(), 2);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn damage_to_an_old_version_is_listed_as_that_version() {
+    let fixture = Fixture::versioned().await;
+    let old = fixture.version("key", &pattern(LARGE, 1)).await;
+    fixture.put("key", b"new").await.unwrap();
+    let file = fixture.files().pop().unwrap();
+    let mut bytes = std::fs::read(&file).unwrap();
+    bytes[0] ^= 1;
+    std::fs::write(&file, bytes).unwrap();
+    fixture.store.scrub_now().await.unwrap();
+    let (damages, count) = fixture.store.damages().await.unwrap();
+    let named: Vec<_> = damages.iter().map(|damage| (damage.key.as_str(), damage.version.as_str())).collect();
+    assert_eq!((named, count), (vec![("key", old.as_str())], 1));
+    assert!(matches!(fixture.read_version("key", &old).await, Err(Error::Damaged(_))));
+    assert_eq!(fixture.read("key").await.unwrap(), b"new");
+}
+
+#[tokio::test]
+async fn a_conditional_write_sent_again_makes_no_second_version() {
+    let fixture = Fixture::versioned().await;
+    let (bucket, key) = (&fixture.bucket, object_key("key"));
+    let attempt = Attempt { caller: "c".to_owned(), id: "1".to_owned() };
+    let put = || async {
+        let sealed = fixture.sealed(b"x").await.unwrap();
+        let terms = Terms::new(Condition::Absent, Some(attempt.clone()));
+        fixture.store.publish(bucket, &key, sealed, Kept::default(), terms, 7).await
+    };
+    let first = put().await.unwrap().version;
+    assert_eq!(put().await.unwrap().version, first);
+    assert_eq!(fixture.versions().await.len(), 1);
+    fixture.delete_version("key", None).await.unwrap();
+    assert_ne!(put().await.unwrap().version, first, "behind a marker it is judged anew");
+}
