@@ -13,7 +13,10 @@ use super::{
     receive::Incoming,
     xml,
 };
-use crate::store::{Condition, ObjectInfo, ObjectPart};
+use crate::{
+    auth::grants::Authority,
+    store::{Condition, ObjectInfo, ObjectPart},
+};
 use http::{HeaderName, Response, StatusCode, header};
 use std::{ops::Range, sync::Arc};
 
@@ -214,7 +217,13 @@ fn read_head(call: &Call<'_>, info: &ObjectInfo, selection: &Selection, part: Op
     {
         headers::put(answer, PARTS_COUNT, &parts.to_string());
     }
-    headers::write_overrides(answer, &Query::parse(call.parts.uri.query().unwrap_or(""))?)?;
+    let query = Query::parse(call.parts.uri.query().unwrap_or(""))?;
+    if call.caller.authority == Authority::Anonymous && headers::has_overrides(&query) {
+        return Err(Error::invalid_request(
+            "Request specific response headers cannot be used for anonymous GET requests.",
+        ));
+    }
+    headers::write_overrides(answer, &query)?;
     Ok(response)
 }
 
