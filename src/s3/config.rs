@@ -5,6 +5,7 @@
 
 use super::{
     answer::{self, S3Body},
+    bucket_policy,
     bucket_tags::Tags,
     buckets::require_bucket,
     checksum,
@@ -28,6 +29,10 @@ pub enum ConfigCall {
     GetTagging,
     PutTagging,
     DeleteTagging,
+    GetPolicy,
+    PutPolicy,
+    DeletePolicy,
+    GetPolicyStatus,
     GetOwnership,
     PutOwnership,
     DeleteOwnership,
@@ -46,13 +51,17 @@ pub enum ConfigCall {
 }
 
 /// Sub-resource, method and name of each call.
-const CALLS: [(&str, Method, ConfigCall, &str); 21] = [
+const CALLS: [(&str, Method, ConfigCall, &str); 25] = [
     ("cors", Method::GET, ConfigCall::GetCors, "GetBucketCors"),
     ("cors", Method::PUT, ConfigCall::PutCors, "PutBucketCors"),
     ("cors", Method::DELETE, ConfigCall::DeleteCors, "DeleteBucketCors"),
     ("tagging", Method::GET, ConfigCall::GetTagging, "GetBucketTagging"),
     ("tagging", Method::PUT, ConfigCall::PutTagging, "PutBucketTagging"),
     ("tagging", Method::DELETE, ConfigCall::DeleteTagging, "DeleteBucketTagging"),
+    ("policy", Method::GET, ConfigCall::GetPolicy, "GetBucketPolicy"),
+    ("policy", Method::PUT, ConfigCall::PutPolicy, "PutBucketPolicy"),
+    ("policy", Method::DELETE, ConfigCall::DeletePolicy, "DeleteBucketPolicy"),
+    ("policyStatus", Method::GET, ConfigCall::GetPolicyStatus, "GetBucketPolicyStatus"),
     ("ownershipControls", Method::GET, ConfigCall::GetOwnership, "GetBucketOwnershipControls"),
     ("ownershipControls", Method::PUT, ConfigCall::PutOwnership, "PutBucketOwnershipControls"),
     ("ownershipControls", Method::DELETE, ConfigCall::DeleteOwnership, "DeleteBucketOwnershipControls"),
@@ -99,6 +108,9 @@ pub enum ConfigError {
     InvalidTag(&'static str),
     #[error("too many tags")]
     TooManyTags,
+    /// With AWS's text.
+    #[error("policy is not valid: {0}")]
+    MalformedPolicy(Cow<'static, str>),
     #[error("an access control list where none is allowed")]
     AclWithOwnership,
 }
@@ -109,6 +121,7 @@ pub enum Unset {
     Cors,
     Encryption,
     Ownership,
+    Policy,
     PublicAccessBlock,
     Replication,
     Tagging,
@@ -130,6 +143,7 @@ impl Unset {
                 "The server side encryption configuration was not found",
             ),
             Self::Ownership => ("OwnershipControlsNotFoundError", "The bucket ownership controls were not found."),
+            Self::Policy => ("NoSuchBucketPolicy", "The bucket policy does not exist."),
             Self::PublicAccessBlock => {
                 ("NoSuchPublicAccessBlockConfiguration", "The public access block configuration was not found")
             }
@@ -176,6 +190,7 @@ impl ConfigError {
             Self::TooManyTags => {
                 answer(StatusCode::BAD_REQUEST, "BadRequest", "Bucket tag count cannot be greater than 50".into())
             }
+            Self::MalformedPolicy(message) => answer(StatusCode::BAD_REQUEST, "MalformedPolicy", message.clone()),
             Self::AclWithOwnership => answer(
                 StatusCode::BAD_REQUEST,
                 "InvalidBucketAclWithObjectOwnership",
@@ -206,6 +221,10 @@ pub(super) async fn answer(call: &mut Call<'_>, bucket: &BucketName, what: Confi
             put(call, bucket, SettingName::Tagging, document, StatusCode::NO_CONTENT).await
         }
         ConfigCall::DeleteTagging => delete(call, bucket, SettingName::Tagging).await,
+        ConfigCall::GetPolicy => bucket_policy::get_bucket_policy(call, bucket),
+        ConfigCall::PutPolicy => bucket_policy::put_bucket_policy(call, bucket).await,
+        ConfigCall::DeletePolicy => delete(call, bucket, SettingName::Policy).await,
+        ConfigCall::GetPolicyStatus => bucket_policy::get_bucket_policy_status(call, bucket),
         ConfigCall::GetOwnership => get_ownership(call, bucket),
         ConfigCall::PutOwnership => {
             let ownership = Ownership::parse(&checked_document(call).await?)?;
@@ -252,7 +271,7 @@ fn kept(call: &Call<'_>, bucket: &BucketName, name: SettingName, unset: Unset) -
     }
 }
 
-async fn put(
+pub(super) async fn put(
     call: &mut Call<'_>,
     bucket: &BucketName,
     name: SettingName,
@@ -272,7 +291,7 @@ async fn delete(call: &mut Call<'_>, bucket: &BucketName, name: SettingName) -> 
 }
 
 /// The request's document, once it has the digests its headers state.
-async fn checked_document(call: &mut Call<'_>) -> Result<bytes::Bytes> {
+pub(super) async fn checked_document(call: &mut Call<'_>) -> Result<bytes::Bytes> {
     let document = call.document().await?;
     checksum::verify_document(&call.parts.headers, &document)?;
     Ok(document)

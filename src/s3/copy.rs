@@ -1,6 +1,7 @@
 //! CopyObject and UploadPartCopy.
 
 use super::{
+    access,
     answer::{self, S3Body},
     checksum,
     conditions::{self, ReadConditions, Verdict},
@@ -49,7 +50,7 @@ impl Source {
     /// Finds the source, checks that the caller may read it, and its conditions.
     async fn find(call: &mut Call<'_>, Named { object, version }: Named) -> Result<Source> {
         call.check_owner("x-amz-source-expected-bucket-owner")?;
-        call.require(Action::GetObject, object.resource())?;
+        call.require_named(access::read_name(version.as_ref()), Action::GetObject, object.resource())?;
         let subject = Subject { version: version.as_ref(), ..object.subject() };
         let found = call.front.store.head_version(&object.bucket, &object.key, version.clone()).await;
         let info = found.map_err(|error| match error {
@@ -144,6 +145,7 @@ pub(super) async fn copy_object(call: &mut Call<'_>, object: &Object) -> Result<
         }
     };
     let lock = object_lock::of_headers(sent, call.now_ms)?;
+    object_lock::require_kept(call, object, tags.as_deref().unwrap_or_default(), &lock)?;
     let directive = directive(call)?;
     let algorithm = headers::text(sent, "x-amz-checksum-algorithm")?.map(checksum::parse_name).transpose()?;
     let (condition, stated_by) = conditions::of_write(sent)?;

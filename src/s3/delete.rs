@@ -1,6 +1,7 @@
 //! DeleteObject and DeleteObjects.
 
 use super::{
+    access,
     answer::{self, S3Body},
     checksum::{self, Stated},
     conditions::unquoted,
@@ -12,7 +13,7 @@ use super::{
 };
 use crate::{
     auth::grants::{Action, Resource},
-    store::{self, BucketName, Condition, Deleted, Deletion, Expected, Governance, ObjectKey, VersionId},
+    store::{self, BucketName, Condition, Deleted, Deletion, Expected, ObjectKey, VersionId},
 };
 use http::{HeaderMap, Response, StatusCode};
 
@@ -26,7 +27,7 @@ pub(super) async fn delete_object(
 ) -> Result<Response<S3Body>> {
     let (condition, stated_by) = condition(&call.parts.headers)?;
     let subject = Subject { version: version.as_ref(), condition: stated_by, ..object.subject() };
-    let governance = object_lock::governance(call)?;
+    let governance = object_lock::governance(call, object.resource())?;
     let deletion = Deletion { version: version.clone(), condition, governance, now_ms: call.now_ms };
     let deleted = call.front.store.delete_version(&object.bucket, &object.key, deletion).await;
     let deleted = deleted.map_err(|error| subject.error(error))?;
@@ -138,10 +139,9 @@ fn entries(request: &xml::Element) -> Result<Vec<Entry>> {
 
 /// Deletes all that may be deleted, in one durable step.
 async fn delete_entries(call: &mut Call<'_>, bucket: &BucketName, entries: &[Entry]) -> Result<Vec<Outcome>> {
-    let governance = object_lock::governance(call)?;
     let mut planned = Vec::with_capacity(entries.len());
     for entry in entries {
-        planned.push(allowed(call, bucket, entry, governance).await);
+        planned.push(allowed(call, bucket, entry).await);
     }
     // A caller who may delete nothing here learns nothing about the bucket.
     if planned.iter().all(|planned| matches!(planned, Err(Error::AccessDenied))) {
@@ -168,17 +168,15 @@ async fn delete_entries(call: &mut Call<'_>, bucket: &BucketName, entries: &[Ent
     Ok(planned.into_iter().map(outcome).collect())
 }
 
-async fn allowed(
-    call: &mut Call<'_>,
-    bucket: &BucketName,
-    entry: &Entry,
-    governance: Governance,
-) -> Result<(ObjectKey, Deletion)> {
+async fn allowed(call: &mut Call<'_>, bucket: &BucketName, entry: &Entry) -> Result<(ObjectKey, Deletion)> {
     let key = operation::object_key(&entry.name)?;
-    call.require(Action::DeleteObject, Resource::Object { bucket: bucket.as_str(), key: key.as_str() })?;
-    call.spare_metadata(Action::DeleteObject, bucket.as_str(), key.as_str()).await?;
     let unknown = |id: &String| Error::NoSuchVersion { key: entry.name.clone(), version_id: id.clone() };
-    let version = entry.version_id.as_ref().map(|id| VersionId::parse(id).ok_or_else(|| unknown(id))).transpose()?;
+    let version = entry.version_id.as_ref().map(|id| VersionId::parse(id).ok_or_else(|| unknown(id)));
+    let resource = Resource::Object { bucket: bucket.as_str(), key: key.as_str() };
+    let name = access::delete_name(version.as_ref().and_then(|version| version.as_ref().ok()));
+    call.require_named(name, Action::DeleteObject, resource)?;
+    call.spare_metadata(Action::DeleteObject, bucket.as_str(), key.as_str()).await?;
+    let (version, governance) = (version.transpose()?, object_lock::governance(call, resource)?);
     let condition = entry.etag.clone().map_or(Condition::None, Condition::Etag);
     Ok((key, Deletion { version, condition, governance, now_ms: call.now_ms }))
 }

@@ -53,6 +53,8 @@ pub enum Error {
     NoSuchUpload(String),
     #[error(transparent)]
     Config(super::config::ConfigError),
+    #[error(transparent)]
+    Post(super::post_policy::PostError),
     #[error("cross-origin request refused")]
     CorsNotEnabled,
     #[error("cross-origin preflight without an origin")]
@@ -227,6 +229,7 @@ impl Error {
                 vec![("UploadId", upload_id.clone())],
             ),
             Error::Config(error) => error.describe(),
+            Error::Post(error) => error.describe(),
             Error::CorsNotEnabled => {
                 plain(S::FORBIDDEN, "AccessForbidden", "CORSResponse: CORS is not enabled for this bucket.")
             }

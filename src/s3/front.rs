@@ -1,15 +1,17 @@
 //! One request from its head to its answer: parse, authenticate, authorise, dispatch.
 
 use super::{
+    access::{self, BucketPolicy},
     answer::{self, Answered, Asked, S3Body},
-    authenticate::{Credentials, authenticate},
+    authenticate::{Credentials, anonymous, authenticate},
     body::{BodyPlan, RequestBody},
     buckets, config, copy, cors, delete,
     error::{Error, Result, Subject},
     headers, list, multipart, objects,
     operation::{self, Object, Operation, Part},
-    sigv4::{ChunkSigner, Payload},
-    subresource, versions,
+    post_object,
+    sigv4::{ChunkSigner, Payload, SERVICE_S3},
+    sts, subresource, versions,
 };
 use crate::{
     app::now_ms,
@@ -24,7 +26,7 @@ use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Request, Response, header, request::Parts};
 use http_body::Body;
 use http_body_util::{BodyExt, combinators::UnsyncBoxBody};
-use std::sync::Arc;
+use std::{cell::RefCell, sync::Arc};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-amz-request-id");
 
@@ -55,7 +57,7 @@ pub struct Front {
 }
 
 /// A request's body behind one type, whatever carries it.
-type RawBody = UnsyncBoxBody<Bytes, Unreadable>;
+pub(super) type RawBody = UnsyncBoxBody<Bytes, Unreadable>;
 
 /// The connection failed under a request's body.
 #[derive(Debug, thiserror::Error)]
@@ -71,6 +73,8 @@ pub(super) struct Call<'a> {
     pub request_id: Arc<str>,
     /// Bytes of objects read so far.
     pub bytes_in: u64,
+    /// Of the bucket it was asked for last.
+    pub policy: RefCell<Option<(String, Option<Arc<BucketPolicy>>)>>,
     payload: Payload,
     signer: Option<ChunkSigner>,
     body: &'a mut Option<RawBody>,
@@ -118,19 +122,34 @@ impl Front {
             return self.preflight(parts, bucket.as_ref()).await;
         }
         let now_ms = now_ms();
-        let authenticated = authenticate(&self.credentials, &self.region, parts, now_ms).await?;
-        answered.principal = Some(authenticated.caller.principal.clone());
         let mut call = Call {
             front: self,
             parts,
-            caller: authenticated.caller,
+            caller: anonymous(),
             now_ms,
             request_id: answered.request_id.clone(),
             bytes_in: 0,
-            payload: authenticated.payload,
-            signer: Some(authenticated.signer),
+            policy: RefCell::default(),
+            payload: Payload::Unsigned,
+            signer: None,
             body,
         };
+        // These say who they are in their bodies, or sign for another service.
+        match &operation {
+            Operation::PostObject { bucket } => {
+                let response = post_object::post_object(&mut call, bucket).await;
+                answered.principal = call.principal();
+                answered.bytes_in = call.bytes_in;
+                return response;
+            }
+            Operation::SecurityTokens => {
+                let response = sts::answer(&mut call).await;
+                answered.principal = call.principal();
+                return response;
+            }
+            _ => call.authenticate().await?,
+        }
+        answered.principal = call.principal();
         call.authorise(&operation).await?;
         if call.payload.is_chunked() && !headers::takes_chunks(&operation) {
             return Err(Error::invalid_request("The value of x-amz-content-sha256 header is invalid."));
@@ -197,11 +216,38 @@ impl Front {
 }
 
 impl Call<'_> {
+    /// Who asks, once that is known.
+    fn principal(&self) -> Option<Arc<str>> {
+        (self.caller.authority != Authority::Anonymous).then(|| self.caller.principal.clone())
+    }
+
+    /// Checks the signature, if there is one.
+    async fn authenticate(&mut self) -> Result<()> {
+        let front = self.front;
+        let expected = (front.region.as_str(), SERVICE_S3);
+        match authenticate(&front.credentials, expected, self.parts, None, self.now_ms).await? {
+            Some(authenticated) => {
+                self.caller = authenticated.caller;
+                self.payload = authenticated.payload;
+                self.signer = Some(authenticated.signer);
+            }
+            None => {
+                if let Some(stated) = self.parts.headers.get("x-amz-content-sha256") {
+                    self.payload = Payload::parse(stated.as_bytes()).map_err(Error::Signature)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Whether the caller may do `operation` at all; what its document or headers name besides is checked there.
     async fn authorise(&mut self, operation: &Operation) -> Result<()> {
         self.check_owner("x-amz-expected-bucket-owner")?;
-        let Some((action, resource)) = required(operation) else { return Ok(()) };
-        self.require(action, resource)?;
+        let Some((action, resource)) = required(operation) else {
+            let tells_nothing = matches!(operation, Operation::DeleteObjects { .. });
+            return if tells_nothing || self.principal().is_some() { Ok(()) } else { Err(Error::AccessDenied) };
+        };
+        self.require_named(access::policy_name(operation), action, resource)?;
         match resource {
             Resource::Object { bucket, key } => self.spare_metadata(action, bucket, key).await,
             Resource::Server | Resource::Bucket(_) => Ok(()),
@@ -222,12 +268,6 @@ impl Call<'_> {
             (None, _) | (Some(Named::Earlier), Action::DeleteObject) => Ok(()),
             (Some(Named::Current | Named::Earlier), _) => Err(Error::MetadataInUse),
         }
-    }
-
-    /// # Errors
-    /// `Error::AccessDenied`.
-    pub fn require(&self, action: Action, resource: Resource<'_>) -> Result<()> {
-        if self.caller.may(action, resource) { Ok(()) } else { Err(Error::AccessDenied) }
     }
 
     /// Whether the owner that the header `name` expects is the one shown to this caller.
@@ -281,7 +321,11 @@ pub(super) fn required(operation: &Operation) -> Option<(Action, Resource<'_>)> 
     let object = Object::resource;
     Some(match operation {
         // The keys of the document are authorised one by one; what is not implemented tells nothing.
-        Operation::Preflight { .. } | Operation::DeleteObjects { .. } | Operation::NotImplemented(_) => return None,
+        Operation::Preflight { .. }
+        | Operation::DeleteObjects { .. }
+        | Operation::PostObject { .. }
+        | Operation::SecurityTokens
+        | Operation::NotImplemented(_) => return None,
         Operation::ListBuckets { .. } => (Action::ListBuckets, Resource::Server),
         Operation::CreateBucket { bucket } => (Action::CreateBucket, Resource::Bucket(bucket.as_str())),
         Operation::DeleteBucket { bucket } => (Action::DeleteBucket, Resource::Bucket(bucket.as_str())),
@@ -320,6 +364,8 @@ impl Object {
 async fn dispatch(call: &mut Call<'_>, operation: Operation) -> Result<Response<S3Body>> {
     match operation {
         Operation::Preflight { .. } => Err(Error::CorsNotEnabled),
+        Operation::PostObject { bucket } => post_object::post_object(call, &bucket).await,
+        Operation::SecurityTokens => sts::answer(call).await,
         Operation::Configure { bucket, call: what } => config::answer(call, &bucket, what).await,
         Operation::NotImplemented(name) => Err(Error::NotImplemented(name)),
         Operation::ListBuckets { prefix, after, limit } => buckets::list_buckets(call, &prefix, after, limit).await,

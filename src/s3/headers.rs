@@ -188,6 +188,11 @@ pub fn write_checksum(answer: &mut HeaderMap, checksum: &Checksum) {
     put(answer, HeaderName::from_static("x-amz-checksum-type"), checksum::type_name(checksum.kind));
 }
 
+/// Whether the query asks for other headers than the object has.
+pub fn has_overrides(query: &Query) -> bool {
+    OVERRIDES.iter().any(|(parameter, _)| query.has(parameter))
+}
+
 /// Replaces headers of the answer as the query asks.
 ///
 /// # Errors

@@ -69,6 +69,8 @@ impl Intent {
 
 fn touch((action, resource): (Action, Resource<'_>)) -> Option<Touch> {
     match resource {
+        // What binds everybody, such as a lock, is nobody's own.
+        Resource::Object { .. } if action == Action::ConfigureBucket => None,
         Resource::Object { bucket, key } => Some(Touch { action, bucket: bucket.to_owned(), key: key.to_owned() }),
         Resource::Server | Resource::Bucket(_) => None,
     }

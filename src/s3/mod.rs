@@ -8,9 +8,11 @@
 //! Elsewhere: keys and grants are `auth`'s, bytes and names on disk are `store`'s, listeners and request lines are
 //! `server`'s, which reads [`Answered`] off each answer.
 
+mod access;
 mod answer;
 mod authenticate;
 pub mod body;
+mod bucket_policy;
 mod bucket_tags;
 mod buckets;
 mod checksum;
@@ -31,10 +33,14 @@ mod multipart;
 mod object_lock;
 mod objects;
 mod operation;
+mod post_form;
+mod post_object;
+mod post_policy;
 mod query;
 mod range;
 mod receive;
 pub mod sigv4;
+mod sts;
 mod subresource;
 mod tagging;
 #[cfg(test)]

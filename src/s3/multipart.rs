@@ -44,6 +44,7 @@ pub(super) async fn create_multipart_upload(call: &mut Call<'_>, object: &Object
     let sent = &call.parts.headers;
     headers::check_write(sent)?;
     let kept = super::objects::kept(sent, call.now_ms)?;
+    super::object_lock::require_kept(call, object, &kept.tags, &kept.lock)?;
     let asked = asked_checksum(call)?;
     let new = NewUpload { kept, checksum: Some(asked.unwrap_or(DEFAULT_CHECKSUM)) };
     let created = call.front.store.create_upload(&object.bucket, &object.key, new, call.now_ms).await;

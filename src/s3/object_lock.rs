@@ -14,7 +14,7 @@ use super::{
     xml::{self, Element},
 };
 use crate::{
-    auth::grants::Authority,
+    auth::grants::{Action, Resource},
     store::{
         self, BucketName, DefaultRetention, Governance, LockConfiguration, ObjectInfo, ObjectLock, Retention,
         RetentionMode, RetentionPeriod, VersionId,
@@ -98,15 +98,37 @@ pub(super) async fn require_enabled(call: &mut Call<'_>, bucket: &BucketName) ->
     }
 }
 
-/// Whether governance retention binds this request. Only who may do everything can set it aside.
+/// Whether governance retention binds this request: only who may lift it can set it aside.
 ///
 /// # Errors
 /// `Error::InvalidArgument`.
-pub(super) fn governance(call: &Call<'_>) -> Result<Governance> {
+pub(super) fn governance(call: &Call<'_>, object: Resource<'_>) -> Result<Governance> {
     let asked = headers::text(&call.parts.headers, "x-amz-bypass-governance-retention")?;
-    let bypasses = asked.is_some_and(|text| text.eq_ignore_ascii_case("true"));
-    let may = call.caller.authority == Authority::Full;
-    Ok(if bypasses && may { Governance::Bypassed } else { Governance::Obeyed })
+    let bypasses = asked.is_some_and(|text| text.eq_ignore_ascii_case("true"))
+        && call.require_named("BypassGovernanceRetention", Action::ConfigureBucket, object).is_ok();
+    Ok(if bypasses { Governance::Bypassed } else { Governance::Obeyed })
+}
+
+/// Whether the caller may set what a write asks to be kept with it: policies name each by itself.
+///
+/// # Errors
+/// `Error::AccessDenied`.
+pub(super) fn require_kept(
+    call: &Call<'_>,
+    object: &Object,
+    tags: &[(String, String)],
+    lock: &ObjectLock,
+) -> Result<()> {
+    if !tags.is_empty() {
+        call.require_named("PutObjectTagging", Action::PutObject, object.resource())?;
+    }
+    if lock.retention.is_some() {
+        call.require_named("PutObjectRetention", Action::ConfigureBucket, object.resource())?;
+    }
+    if lock.legal_hold.is_some() {
+        call.require_named("PutObjectLegalHold", Action::ConfigureBucket, object.resource())?;
+    }
+    Ok(())
 }
 
 /// Says how the version is locked that is read.
@@ -219,7 +241,7 @@ pub(super) async fn put_object_retention(
         }),
         _ => return Err(Error::MalformedXml),
     };
-    let governance = governance(call)?;
+    let governance = governance(call, object.resource())?;
     let Object { bucket, key } = object;
     let set = call.front.store.set_retention(bucket, key, version.clone(), retention, governance, call.now_ms).await;
     set.map_err(|error| lock_error(object, version.as_ref(), error))?;

@@ -13,7 +13,10 @@ use super::{
     receive::Incoming,
     tagging, versions, xml,
 };
-use crate::store::{self, Condition, Kept, ObjectInfo, ObjectLock, ObjectPart, Terms, VersionId};
+use crate::{
+    auth::grants::Authority,
+    store::{self, Condition, Kept, ObjectInfo, ObjectLock, ObjectPart, Terms, VersionId},
+};
 use http::{HeaderMap, HeaderName, Response, StatusCode, header};
 use std::{ops::Range, sync::Arc};
 
@@ -41,6 +44,7 @@ pub(super) async fn put_object(call: &mut Call<'_>, object: &Object) -> Result<R
     let terms = conditions::terms(sent, condition, &call.caller.principal);
     let subject = Subject { condition: stated_by, ..object.subject() };
     let incoming = Incoming::plan(call)?;
+    object_lock::require_kept(call, object, &kept.tags, &kept.lock)?;
     if kept.lock != ObjectLock::default() {
         object_lock::require_enabled(call, &object.bucket).await?;
     }
@@ -254,7 +258,13 @@ fn read_head(call: &Call<'_>, info: &ObjectInfo, selection: &Selection, part: Op
     {
         headers::put(answer, PARTS_COUNT, &parts.to_string());
     }
-    headers::write_overrides(answer, &Query::parse(call.parts.uri.query().unwrap_or(""))?)?;
+    let query = Query::parse(call.parts.uri.query().unwrap_or(""))?;
+    if call.caller.authority == Authority::Anonymous && headers::has_overrides(&query) {
+        return Err(Error::invalid_request(
+            "Request specific response headers cannot be used for anonymous GET requests.",
+        ));
+    }
+    headers::write_overrides(answer, &query)?;
     Ok(response)
 }
 

@@ -75,6 +75,12 @@ pub enum Operation {
     Preflight {
         bucket: Option<BucketName>,
     },
+    /// A browser's form: who sends it, and its key, are in its body.
+    PostObject {
+        bucket: BucketName,
+    },
+    /// A call of the Security Token Service, named in its body.
+    SecurityTokens,
     /// What a bucket is configured with.
     Configure {
         bucket: BucketName,
@@ -237,6 +243,8 @@ impl Operation {
     pub fn name(&self) -> &'static str {
         match self {
             Operation::Preflight { .. } => "Preflight",
+            Operation::PostObject { .. } => "PostObject",
+            Operation::SecurityTokens => "SecurityTokens",
             Operation::Configure { call, .. } => call.name(),
             Operation::ListBuckets { .. } => "ListBuckets",
             Operation::CreateBucket { .. } => "CreateBucket",
@@ -324,7 +332,8 @@ fn service_operation(method: &Method, query: &Query) -> Result<Operation> {
             after: query.text("continuation-token").filter(|token| !token.is_empty()),
             limit: max_buckets(query)?,
         }),
-        _ => Err(not_allowed(method, "SERVICE", "GET")),
+        Method::POST => Ok(Operation::SecurityTokens),
+        _ => Err(not_allowed(method, "SERVICE", "GET, POST")),
     }
 }
 
@@ -361,7 +370,7 @@ fn bucket_operation(method: &Method, bucket: BucketName, query: &Query) -> Resul
         Method::PUT => Ok(known(method).unwrap_or(Operation::CreateBucket { bucket })),
         Method::DELETE => Ok(known(method).unwrap_or(Operation::DeleteBucket { bucket })),
         Method::POST if query.has("delete") => Ok(Operation::DeleteObjects { bucket }),
-        Method::POST => Ok(known(method).unwrap_or(Operation::NotImplemented("PostObject"))),
+        Method::POST => Ok(known(method).unwrap_or(Operation::PostObject { bucket })),
         _ => Err(not_allowed(method, "BUCKET", "HEAD, GET, PUT, POST, DELETE")),
     }
 }

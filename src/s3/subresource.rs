@@ -101,6 +101,28 @@ impl Subresource {
         }
     }
 
+    /// The action that policies know it by.
+    pub fn policy_name(&self) -> &'static str {
+        match self {
+            Subresource::Bucket { verb, what: OfBucket::Versioning, .. } => {
+                pick(*verb, ["GetBucketVersioning", "PutBucketVersioning", ""])
+            }
+            Subresource::Bucket { verb, what: OfBucket::ObjectLock, .. } => {
+                pick(*verb, ["GetBucketObjectLockConfiguration", "PutBucketObjectLockConfiguration", ""])
+            }
+            Subresource::Bucket { verb, what: OfBucket::Lifecycle, .. } => {
+                pick(*verb, ["GetLifecycleConfiguration", "PutLifecycleConfiguration", "PutLifecycleConfiguration"])
+            }
+            Subresource::Object { verb, what: OfObject::Tagging, version: None, .. } => {
+                pick(*verb, ["GetObjectTagging", "PutObjectTagging", "DeleteObjectTagging"])
+            }
+            Subresource::Object { verb, what: OfObject::Tagging, version: Some(_), .. } => {
+                pick(*verb, ["GetObjectVersionTagging", "PutObjectVersionTagging", "DeleteObjectVersionTagging"])
+            }
+            Subresource::Object { what: OfObject::Retention | OfObject::LegalHold, .. } => self.name(),
+        }
+    }
+
     /// What it needs. How a bucket works is for those who may configure it, and so is what binds others: locks.
     pub fn required(&self) -> (Action, Resource<'_>) {
         match self {
@@ -111,7 +133,7 @@ impl Subresource {
             Subresource::Object { verb: Verb::Get, object, .. } => (Action::GetObject, object.resource()),
             Subresource::Object { what: OfObject::Tagging, object, .. } => (Action::PutObject, object.resource()),
             Subresource::Object { what: OfObject::Retention | OfObject::LegalHold, object, .. } => {
-                (Action::ConfigureBucket, Resource::Bucket(object.bucket.as_str()))
+                (Action::ConfigureBucket, object.resource())
             }
         }
     }

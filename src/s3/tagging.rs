@@ -110,7 +110,7 @@ pub fn write_count(answer: &mut HeaderMap, tags: &Tags) {
 ///
 /// # Errors
 /// `Error::MalformedXml`, and those of [`check`].
-fn of_document(document: &[u8]) -> Result<Tags> {
+pub(super) fn of_document(document: &[u8]) -> Result<Tags> {
     let tagging = xml::parse(document, "Tagging")?;
     let set = tagging.child("TagSet").ok_or(Error::MalformedXml)?;
     let tags =

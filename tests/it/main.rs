@@ -32,6 +32,7 @@ mod register;
 mod settings;
 mod signatures;
 mod signing;
+mod sts;
 mod telemetry;
 mod tokens;
 mod transactions;

@@ -133,7 +133,7 @@ fn sub_resources_decide() {
             "DELETE /lake/k?tagging",
         ]),
         &expect![[r#"
-            POST / => MethodNotAllowed: The specified method is not allowed against this resource.
+            POST / => SecurityTokens
             GET /lake?location => GetBucketLocation { bucket: ("lake") }
             GET /lake?versioning= => Subresource(Bucket { verb: Get, what: Versioning, bucket: ("lake") })
             PUT /lake?versioning => Subresource(Bucket { verb: Put, what: Versioning, bucket: ("lake") })
@@ -142,14 +142,14 @@ fn sub_resources_decide() {
             GET /lake/?list-type=2&delimiter=&prefix=p/&start-after=p/1&max-keys=5000&fetch-owner=true => ListObjectsV2 { bucket: ("lake"), listing: Listing { prefix: "p/", delimiter: None, limit: 1000, url_encoded: false }, start_after: Some("p/1"), continuation_token: None, fetch_owner: true }
             GET /lake?list-type=2&continuation-token=x => ListObjectsV2 { bucket: ("lake"), listing: Listing { prefix: "", delimiter: None, limit: 1000, url_encoded: false }, start_after: None, continuation_token: Some("x"), fetch_owner: false }
             GET /lake?marker=m&max-keys=0 => ListObjects { bucket: ("lake"), listing: Listing { prefix: "", delimiter: None, limit: 0, url_encoded: false }, marker: Some("m") }
-            GET /lake?policyStatus => NotImplemented("BucketPolicyStatus")
+            GET /lake?policyStatus => Configure { bucket: ("lake"), call: GetPolicyStatus }
             GET /lake?object-lock => Subresource(Bucket { verb: Get, what: ObjectLock, bucket: ("lake") })
             PUT /lake => CreateBucket { bucket: ("lake") }
             PUT /lake?cors => Configure { bucket: ("lake"), call: PutCors }
             DELETE /lake => DeleteBucket { bucket: ("lake") }
             DELETE /lake?lifecycle => Subresource(Bucket { verb: Delete, what: Lifecycle, bucket: ("lake") })
             POST /lake?delete => DeleteObjects { bucket: ("lake") }
-            POST /lake => NotImplemented("PostObject")
+            POST /lake => PostObject { bucket: ("lake") }
             PATCH /lake => MethodNotAllowed: The specified method is not allowed against this resource.
             OPTIONS /lake/k => Preflight { bucket: Some(("lake")) }
             GET /lake/k?x-id=GetObject&versionId=null => GetObject { object: Object { bucket: ("lake"), key: ("k") }, version: Some(Null), part: None }

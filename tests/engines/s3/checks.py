@@ -25,10 +25,10 @@ TIMEOUT_S = 90
 # Groups of checks about what this store does. The client has others: of its own users, of its website hosting, of files.
 GROUPS = """
 AbortMultipartUpload Authentication CORSMiddleware CompleteMultipartUpload CopyObject CreateBucket CreateMultipartUpload
-DeleteBucket DeleteBucketCors DeleteBucketTagging DeleteObject DeleteObjectTagging DeleteObjects
-GetBucketCors GetBucketLocation GetBucketTagging GetObject GetObjectAttributes
-GetObjectTagging HeadBucket HeadObject ListBuckets ListMultipartUploads ListObjects ListObjectsV2 ListParts
-PreflightOPTIONS PresignedAuth PutBucketCors PutBucketTagging PutObject PutObjectTagging
+DeleteBucket DeleteBucketCors DeleteBucketPolicy DeleteBucketTagging DeleteObject DeleteObjectTagging DeleteObjects
+GetBucketCors GetBucketLocation GetBucketPolicy GetBucketPolicyStatus GetBucketTagging GetObject GetObjectAttributes
+GetObjectTagging HeadBucket HeadObject ListBuckets ListMultipartUploads ListObjects ListObjectsV2 ListParts PostObject
+PreflightOPTIONS PresignedAuth PublicBucket PutBucketCors PutBucketPolicy PutBucketTagging PutObject PutObjectTagging
 SignedStreamingPayload SignedStreamingPayloadTrailer UnsignedStreamingPayloadTrailer UploadPart UploadPartCopy
 """.split()
 
