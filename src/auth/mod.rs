@@ -10,6 +10,7 @@ pub mod grants;
 mod key_file;
 mod master_key;
 mod places;
+pub mod policy;
 pub mod root_key;
 mod vended;
 
@@ -162,7 +163,7 @@ struct Inner {
 struct Session {
     key_id: Arc<str>,
     access_key_id: Arc<str>,
-    scope: Arc<grants::Scope>,
+    authority: grants::Authority,
     secret: SecretString,
     expires_at_ms: i64,
     held: places::Held,
@@ -267,13 +268,15 @@ impl Auth {
         let session = self.session(access_key_id, session_token, now_ms)?;
         let parent = self.0.access_keys.find(&session.access_key_id, now_ms).await.map_err(Error::Database)?;
         let parent = parent.ok_or(Unauthenticated::Invalid)?;
-        if !session.held.check(&self.0.db, &session.scope, now_ms).await.map_err(Error::Database)? {
+        if let grants::Authority::Scoped(scope) = &session.authority
+            && !session.held.check(&self.0.db, scope, now_ms).await.map_err(Error::Database)?
+        {
             return Err(Unauthenticated::Outlived.into());
         }
         let caller = Caller {
             principal: parent.principal.clone(),
             access_key_id: parent.id.clone(),
-            authority: grants::Authority::Scoped(session.scope),
+            authority: session.authority,
         };
         Ok(SigningIdentity { secret: session.secret, caller })
     }
@@ -293,7 +296,7 @@ impl Auth {
         let session = Session {
             key_id: key_id.into(),
             access_key_id: statement.access_key_id.into(),
-            scope: Arc::new(statement.scope),
+            authority: authority_of(statement.scope, statement.policy.as_deref())?,
             secret,
             expires_at_ms: statement.expires_at_ms,
             held: places::Held::default(),
@@ -314,7 +317,7 @@ impl Auth {
     pub fn scope(&self, caller: &Caller, session_token: &str, now_ms: i64) -> Option<grants::Scope> {
         let statement = self.0.vending.statement(session_token)?;
         let is_theirs = statement.access_key_id == *caller.access_key_id;
-        (is_theirs && now_ms < statement.expires_at_ms).then_some(statement.scope)
+        statement.scope.filter(|_| is_theirs && now_ms < statement.expires_at_ms)
     }
 
     /// Makes keys for `caller`, limited to `scope`, without storing anything.
@@ -322,7 +325,8 @@ impl Auth {
         let lifetime_ms = i64::try_from(self.0.vended_lifetime_s.saturating_mul(1000)).unwrap_or(i64::MAX);
         self.0.vending.keys(&Statement {
             access_key_id: caller.access_key_id.as_ref().to_owned(),
-            scope,
+            scope: Some(scope),
+            policy: None,
             expires_at_ms: now_ms.saturating_add(lifetime_ms),
         })
     }
@@ -335,6 +339,17 @@ impl Auth {
     /// `None` when it was sealed under another master key or for another owner.
     pub fn unseal(&self, owner: &str, sealed: &[u8]) -> Option<SecretString> {
         self.0.secrets.open(owner, sealed)
+    }
+
+    /// Makes a session's keys for `caller`, with the caller's own rights, narrowed to `policy` (valid, and in AWS's
+    /// language), without storing anything.
+    pub fn session_keys(&self, caller: &Caller, policy: Option<String>, lifetime_s: u32, now_ms: i64) -> VendedKeys {
+        self.0.vending.keys(&Statement {
+            access_key_id: caller.access_key_id.as_ref().to_owned(),
+            scope: None,
+            policy,
+            expires_at_ms: now_ms.saturating_add(i64::from(lifetime_s) * 1000),
+        })
     }
 
     /// Makes and stores a key for `principal`; its secret is never shown again.
@@ -364,6 +379,18 @@ impl Auth {
         }
         let deleted = self.0.access_keys.delete(id).await.map_err(Error::Database)?;
         Ok(if deleted { Delete::Done } else { Delete::Missing })
+    }
+}
+
+/// What stands behind a session token. A policy was checked when the token was made.
+fn authority_of(scope: Option<grants::Scope>, policy: Option<&str>) -> Result<grants::Authority, Unauthenticated> {
+    match (scope, policy) {
+        (Some(scope), _) => Ok(grants::Authority::Scoped(Arc::new(scope))),
+        (None, None) => Ok(grants::Authority::Full),
+        (None, Some(policy)) => match policy::Policy::parse(policy.as_bytes(), policy::Place::Session) {
+            Ok(policy) => Ok(grants::Authority::Session(Arc::new(policy))),
+            Err(_) => Err(Unauthenticated::Invalid),
+        },
     }
 }
 

@@ -31,6 +31,7 @@ mod register;
 mod settings;
 mod signatures;
 mod signing;
+mod sts;
 mod telemetry;
 mod tokens;
 mod transactions;

@@ -96,7 +96,7 @@ async fn fail_each_call(operation: Operation, error: i32) -> usize {
         assert!(content(&fixture).await == expected, "after opening again: {what}");
         fixture.put("key", b"x").await.unwrap();
         let uploads = fixture.store.list_uploads(&fixture.bucket, "", None, 10).await.unwrap().0;
-        for (key, id, _) in uploads {
+        for OpenUploadInfo { key, id, .. } in uploads {
             fixture.store.abort_upload(&fixture.bucket, &key, &id).await.unwrap();
         }
         fixture.wait_for_files(0).await;

@@ -7,6 +7,7 @@ mod model;
 mod multipart;
 mod objects;
 mod recovery;
+mod settings;
 
 use super::*;
 use bytes::Bytes;
