@@ -27,6 +27,7 @@ pub use crate::db::tables::Named;
 pub use access_keys::{FRESH_MS, NewKey};
 pub use bearer::LEEWAY_S;
 pub use master_key::MasterKey;
+use master_key::Seal;
 pub use places::HELD_FRESH_MS;
 
 /// Verified bearers and session tokens remembered at most, each. Some 600 bytes apiece.
@@ -145,6 +146,8 @@ struct Inner {
     access_keys: AccessKeys,
     bearers: Bearers,
     vending: Vending,
+    /// For secrets of others that this server keeps.
+    secrets: Seal,
     verified_bearers: Cache<Box<str>, Claims>,
     verified_sessions: Cache<Box<str>, Session>,
     /// Compared with when an id is unknown, so that it costs what a known one does.
@@ -184,6 +187,7 @@ impl Auth {
             access_keys,
             bearers: Bearers::new(&master_key),
             vending: Vending::new(&master_key),
+            secrets: master_key.derive_seal("secrets"),
             verified_bearers: Cache::new(VERIFIED_MAX),
             verified_sessions: Cache::new(VERIFIED_MAX),
             decoy: NewKey::make().secret,
@@ -336,6 +340,16 @@ impl Auth {
             policy,
             expires_at_ms: now_ms.saturating_add(i64::from(lifetime_s) * 1000),
         })
+    }
+
+    /// Seals a secret that is not ours but kept by us; `owner` must be given again to open it.
+    pub fn seal(&self, owner: &str, secret: &SecretString) -> Vec<u8> {
+        self.0.secrets.seal(owner, secret)
+    }
+
+    /// `None` when it was sealed under another master key or for another owner.
+    pub fn unseal(&self, owner: &str, sealed: &[u8]) -> Option<SecretString> {
+        self.0.secrets.open(owner, sealed)
     }
 
     /// Makes and stores a key for `principal`; its secret is never shown again.

@@ -36,3 +36,4 @@ mod telemetry;
 mod tokens;
 mod transactions;
 mod views;
+mod warehouses;
