@@ -29,6 +29,7 @@ async fn settings_go_with_their_bucket_and_come_with_a_new_one() {
     let fixture = Fixture::new().await;
     let (store, bucket) = (&fixture.store, &fixture.bucket);
     store.put_setting(bucket, SettingName::Cors, "old".to_owned()).await.unwrap();
+    store.put_setting(bucket, SettingName::Policy, "old".to_owned()).await.unwrap();
     store.delete_bucket(bucket).await.unwrap();
     assert_eq!(cors_of(store, bucket), None);
     let missing = store.put_setting(bucket, SettingName::Cors, "x".to_owned()).await;
@@ -37,6 +38,7 @@ async fn settings_go_with_their_bucket_and_come_with_a_new_one() {
     let settings = vec![(SettingName::Cors, "new".to_owned())];
     store.create_bucket_with(bucket, settings.clone(), 1).await.unwrap();
     assert_eq!(cors_of(store, bucket).as_deref(), Some("new"));
+    assert!(store.settings(bucket).get(SettingName::Policy).is_none());
     let again = store.create_bucket_with(bucket, vec![(SettingName::Cors, "other".to_owned())], 2).await;
     assert!(matches!(again, Err(Error::BucketExists)));
     assert_eq!(cors_of(store, bucket).as_deref(), Some("new"));
