@@ -1,4 +1,4 @@
-//! Our own HTTP API under `/api/v1`: access keys, functions, reports, everything the Iceberg protocol has no route for.
+//! Our own HTTP API under `/api/v1`: warehouses, access keys, functions, reports, everything the Iceberg protocol has no route for.
 //!
 //! Same manners as the Iceberg protocol: a bearer token on every route, JSON both ways, errors in its wrapper.
 
@@ -6,6 +6,7 @@ mod error;
 mod functions;
 mod keys;
 mod reports;
+mod warehouses;
 
 use crate::{
     app::{App, now_ms},
@@ -78,6 +79,9 @@ fn described() -> OpenApiRouter<App> {
         .routes(routes!(functions::put_function, functions::delete_function))
         .routes(routes!(reports::list_scan_reports))
         .routes(routes!(reports::list_commit_reports))
+        .routes(routes!(warehouses::list_warehouses, warehouses::create_warehouse))
+        .routes(routes!(warehouses::load_warehouse, warehouses::delete_warehouse))
+        .routes(routes!(warehouses::put_storage))
 }
 
 #[derive(OpenApi)]

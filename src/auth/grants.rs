@@ -1,5 +1,6 @@
 //! What a caller may do: one pure function for the catalog, S3 and jobs alike.
 
+use super::policy::Policy;
 use std::sync::Arc;
 use uuid::Uuid;
 
@@ -10,6 +11,10 @@ pub enum Authority {
     Full,
     /// A vended key: objects under its prefixes and nothing else.
     Scoped(Arc<Scope>),
+    /// A session key with a policy: what the policy allows, and only on S3, which asks it by the names of its operations.
+    Session(Arc<Policy>),
+    /// No key at all: nothing but what a bucket's policy allows everybody.
+    Anonymous,
 }
 
 /// Objects a vended key reaches.
@@ -23,7 +28,7 @@ pub struct Scope {
     pub table: Uuid,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Access {
     Read,
@@ -37,6 +42,8 @@ pub enum Action {
     ListBuckets,
     CreateBucket,
     DeleteBucket,
+    /// Read or change what a bucket is configured with.
+    ConfigureBucket,
     HeadBucket,
     /// On a prefix (the listing's `prefix` parameter).
     ListObjects,
@@ -63,13 +70,18 @@ pub enum Resource<'a> {
 pub fn allows(authority: &Authority, action: Action, resource: Resource<'_>) -> bool {
     match authority {
         Authority::Full => true,
+        Authority::Session(_) | Authority::Anonymous => false,
         Authority::Scoped(scope) => scope_allows(scope, action, resource),
     }
 }
 
 fn scope_allows(scope: &Scope, action: Action, resource: Resource<'_>) -> bool {
     let writes = match action {
-        Action::Catalog | Action::ListBuckets | Action::CreateBucket | Action::DeleteBucket => return false,
+        Action::Catalog
+        | Action::ListBuckets
+        | Action::CreateBucket
+        | Action::DeleteBucket
+        | Action::ConfigureBucket => return false,
         Action::HeadBucket | Action::ListObjects | Action::GetObject => false,
         Action::PutObject | Action::DeleteObject => true,
     };

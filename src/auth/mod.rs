@@ -10,6 +10,7 @@ pub mod grants;
 mod key_file;
 mod master_key;
 mod places;
+pub mod policy;
 pub mod root_key;
 mod vended;
 
@@ -26,6 +27,7 @@ pub use crate::db::tables::Named;
 pub use access_keys::{FRESH_MS, NewKey};
 pub use bearer::LEEWAY_S;
 pub use master_key::MasterKey;
+use master_key::Seal;
 pub use places::HELD_FRESH_MS;
 
 /// Verified bearers and session tokens remembered at most, each. Some 600 bytes apiece.
@@ -144,6 +146,8 @@ struct Inner {
     access_keys: AccessKeys,
     bearers: Bearers,
     vending: Vending,
+    /// For secrets of others that this server keeps.
+    secrets: Seal,
     verified_bearers: Cache<Box<str>, Claims>,
     verified_sessions: Cache<Box<str>, Session>,
     /// Compared with when an id is unknown, so that it costs what a known one does.
@@ -159,7 +163,7 @@ struct Inner {
 struct Session {
     key_id: Arc<str>,
     access_key_id: Arc<str>,
-    scope: Arc<grants::Scope>,
+    authority: grants::Authority,
     secret: SecretString,
     expires_at_ms: i64,
     held: places::Held,
@@ -183,6 +187,7 @@ impl Auth {
             access_keys,
             bearers: Bearers::new(&master_key),
             vending: Vending::new(&master_key),
+            secrets: master_key.derive_seal("secrets"),
             verified_bearers: Cache::new(VERIFIED_MAX),
             verified_sessions: Cache::new(VERIFIED_MAX),
             decoy: NewKey::make().secret,
@@ -263,13 +268,15 @@ impl Auth {
         let session = self.session(access_key_id, session_token, now_ms)?;
         let parent = self.0.access_keys.find(&session.access_key_id, now_ms).await.map_err(Error::Database)?;
         let parent = parent.ok_or(Unauthenticated::Invalid)?;
-        if !session.held.check(&self.0.db, &session.scope, now_ms).await.map_err(Error::Database)? {
+        if let grants::Authority::Scoped(scope) = &session.authority
+            && !session.held.check(&self.0.db, scope, now_ms).await.map_err(Error::Database)?
+        {
             return Err(Unauthenticated::Outlived.into());
         }
         let caller = Caller {
             principal: parent.principal.clone(),
             access_key_id: parent.id.clone(),
-            authority: grants::Authority::Scoped(session.scope),
+            authority: session.authority,
         };
         Ok(SigningIdentity { secret: session.secret, caller })
     }
@@ -289,7 +296,7 @@ impl Auth {
         let session = Session {
             key_id: key_id.into(),
             access_key_id: statement.access_key_id.into(),
-            scope: Arc::new(statement.scope),
+            authority: authority_of(statement.scope, statement.policy.as_deref())?,
             secret,
             expires_at_ms: statement.expires_at_ms,
             held: places::Held::default(),
@@ -310,7 +317,7 @@ impl Auth {
     pub fn scope(&self, caller: &Caller, session_token: &str, now_ms: i64) -> Option<grants::Scope> {
         let statement = self.0.vending.statement(session_token)?;
         let is_theirs = statement.access_key_id == *caller.access_key_id;
-        (is_theirs && now_ms < statement.expires_at_ms).then_some(statement.scope)
+        statement.scope.filter(|_| is_theirs && now_ms < statement.expires_at_ms)
     }
 
     /// Makes keys for `caller`, limited to `scope`, without storing anything.
@@ -318,8 +325,30 @@ impl Auth {
         let lifetime_ms = i64::try_from(self.0.vended_lifetime_s.saturating_mul(1000)).unwrap_or(i64::MAX);
         self.0.vending.keys(&Statement {
             access_key_id: caller.access_key_id.as_ref().to_owned(),
-            scope,
+            scope: Some(scope),
+            policy: None,
             expires_at_ms: now_ms.saturating_add(lifetime_ms),
+        })
+    }
+
+    /// Seals a secret that is not ours but kept by us; `owner` must be given again to open it.
+    pub fn seal(&self, owner: &str, secret: &SecretString) -> Vec<u8> {
+        self.0.secrets.seal(owner, secret)
+    }
+
+    /// `None` when it was sealed under another master key or for another owner.
+    pub fn unseal(&self, owner: &str, sealed: &[u8]) -> Option<SecretString> {
+        self.0.secrets.open(owner, sealed)
+    }
+
+    /// Makes a session's keys for `caller`, with the caller's own rights, narrowed to `policy` (valid, and in AWS's
+    /// language), without storing anything.
+    pub fn session_keys(&self, caller: &Caller, policy: Option<String>, lifetime_s: u32, now_ms: i64) -> VendedKeys {
+        self.0.vending.keys(&Statement {
+            access_key_id: caller.access_key_id.as_ref().to_owned(),
+            scope: None,
+            policy,
+            expires_at_ms: now_ms.saturating_add(i64::from(lifetime_s) * 1000),
         })
     }
 
@@ -350,6 +379,18 @@ impl Auth {
         }
         let deleted = self.0.access_keys.delete(id).await.map_err(Error::Database)?;
         Ok(if deleted { Delete::Done } else { Delete::Missing })
+    }
+}
+
+/// What stands behind a session token. A policy was checked when the token was made.
+fn authority_of(scope: Option<grants::Scope>, policy: Option<&str>) -> Result<grants::Authority, Unauthenticated> {
+    match (scope, policy) {
+        (Some(scope), _) => Ok(grants::Authority::Scoped(Arc::new(scope))),
+        (None, None) => Ok(grants::Authority::Full),
+        (None, Some(policy)) => match policy::Policy::parse(policy.as_bytes(), policy::Place::Session) {
+            Ok(policy) => Ok(grants::Authority::Session(Arc::new(policy))),
+            Err(_) => Err(Unauthenticated::Invalid),
+        },
     }
 }
 

@@ -24,8 +24,12 @@ pub struct Statement {
     /// The access key on whose behalf the keys were made; they end with it.
     #[serde(rename = "k")]
     pub access_key_id: String,
-    #[serde(rename = "s")]
-    pub scope: Scope,
+    /// What a key to a table's place reaches; none for a session, which has its access key's own rights.
+    #[serde(rename = "s", default, skip_serializing_if = "Option::is_none")]
+    pub scope: Option<Scope>,
+    /// What a session's rights are narrowed to, as its maker wrote it.
+    #[serde(rename = "p", default, skip_serializing_if = "Option::is_none")]
+    pub policy: Option<String>,
     #[serde(rename = "e")]
     pub expires_at_ms: i64,
 }
@@ -119,12 +123,13 @@ mod tests {
     fn statement() -> Statement {
         Statement {
             access_key_id: "TWKEY".into(),
-            scope: Scope {
+            scope: Some(Scope {
                 warehouse: "lakehouse".into(),
                 prefixes: vec!["b/ns/t/".into()],
                 access: Access::ReadWrite,
                 table: uuid::Uuid::from_u128(7),
-            },
+            }),
+            policy: None,
             expires_at_ms: NOW_MS + 1000,
         }
     }
@@ -148,7 +153,7 @@ mod tests {
     fn another_scope_has_other_keys() {
         let vending = vending("01");
         let mut other = statement();
-        other.scope.access = Access::Read;
+        other.scope.as_mut().unwrap().access = Access::Read;
         let (one, two) = (vending.keys(&statement()), vending.keys(&other));
         assert_ne!(one.access_key_id, two.access_key_id);
         assert_ne!(one.secret_access_key.expose_secret(), two.secret_access_key.expose_secret());

@@ -36,6 +36,10 @@ pub enum Error {
     /// The catalog names a metadata file that the storage does not have.
     #[error("Failed to open input stream for file: {0}")]
     MetadataMissing(String),
+    #[error("Warehouse already exists: {0}")]
+    WarehouseExists(String),
+    #[error("Warehouse has namespaces: {0}")]
+    WarehouseNotEmpty(String),
     #[error("Namespace already exists: {0}")]
     NamespaceExists(Namespace),
     #[error("Namespace is not empty: {0}")]

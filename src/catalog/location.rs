@@ -57,6 +57,27 @@ pub fn requested(location: &str, warehouse: &str) -> Result<String> {
     Ok(location.to_owned())
 }
 
+/// Where a warehouse is to be: `s3://bucket` or `s3://bucket/prefix`.
+///
+/// # Errors
+/// `Error::Invalid`.
+pub fn of_warehouse(location: &str) -> Result<String> {
+    let location = location.trim_end_matches('/');
+    let invalid = |problem: &str| Error::Invalid(format!("location {problem}: {location}"));
+    let (bucket, key) = split(location).ok_or_else(|| invalid("is not s3://bucket or s3://bucket/prefix"))?;
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/' | '=');
+    if !bucket.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.')) {
+        return Err(invalid("names no bucket"));
+    }
+    if key.len() > KEY_BYTES_MAX / 4 || !key.chars().all(is_plain) {
+        return Err(invalid("has a prefix that is too long or holds more than letters, digits, -, _, ., = and /"));
+    }
+    if !key.is_empty() && object_store::path::Path::parse(key).is_err() {
+        return Err(invalid("has an empty or dotted segment"));
+    }
+    Ok(location.to_owned())
+}
+
 /// The folder of a namespace that has no location of its own: named after its levels for people, not unique (the
 /// tables in it are). `None` where the names would leave no room for a table's.
 pub fn of_namespace(warehouse: &str, namespace: &Namespace) -> Option<String> {

@@ -21,6 +21,7 @@ pub mod register;
 pub mod relation;
 pub mod reports;
 pub mod signing;
+pub mod storage;
 pub mod tables;
 pub mod transactions;
 pub mod views;

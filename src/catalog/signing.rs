@@ -1,19 +1,21 @@
 //! Remote signing: one request to the storage signed for a client that holds no keys.
 //!
-//! A request is signed with a key that is vended for the occasion and opens the table's folder only, so the store judges
-//! it once more when it comes. What is refused here is what the store would refuse, said earlier.
+//! For the embedded store a request is signed with a key that is vended for the occasion and opens the table's folder
+//! only, so the store judges it once more when it comes: what is refused here is what the store would refuse, said
+//! earlier. Another store is asked with keys that open more, so for it this is the only judgement.
 
 use super::{
     Error, Result, authorise,
-    credentials::{self, Vended},
+    credentials::{self, Keys},
+    storage::{ExternalS3, Storage},
     tables,
     warehouses::Warehouse,
 };
 use crate::{
     app::{App, now_ms},
     auth::{
-        Caller,
-        grants::{self, Access, Authority, Resource, Scope},
+        Caller, Named,
+        grants::{self, Access, Action, Authority, Resource, Scope},
     },
     db,
     iceberg::ident::TableIdent,
@@ -69,21 +71,68 @@ pub async fn sign(
     request: Request,
 ) -> Result<Signed> {
     authorise(caller)?;
-    check_endpoint(app, &request.uri)?;
-    let intent = intent(app, &request)?;
+    let address = match &warehouse.storage {
+        Storage::Embedded => app.settings.s3_url.clone(),
+        Storage::S3(external) => external.address(),
+    };
+    check_endpoint(&address, &request.uri)?;
+    let intent = intent(&address, &request)?;
     let access = if intent.only_reads() { Access::Read } else { Access::ReadWrite };
     let scope = match table {
         For::Table { ident, scope } => scope_of(app, caller, warehouse, ident, scope, access).await?,
         For::Place => scope_of_place(app, warehouse, &intent, access).await?,
     };
     check_scope(&scope, &intent)?;
-    let vended = credentials::vend_scope(app, caller, scope);
-    add_signature(&vended, request, access == Access::Read)
+    match &warehouse.storage {
+        Storage::Embedded => {
+            let keys = app.auth.vend(caller, scope, now_ms()).into();
+            add_signature(&keys, request, access == Access::Read)
+        }
+        Storage::S3(external) => {
+            judge(app, &scope, &intent).await?;
+            add_signature(&own_keys(external), Request { region: external.profile.region.clone(), ..request }, false)
+        }
+    }
 }
 
-/// Only requests to this server's own store are signed.
-fn check_endpoint(app: &App, uri: &Uri) -> Result<()> {
-    let ours: Uri = app.settings.s3_url.parse().map_err(|_| Error::internal("the told S3 address is no URI"))?;
+/// What the embedded store would look at when the request comes: whether another table has taken the place, and whether
+/// a metadata file that a table names would be overwritten or deleted.
+async fn judge(app: &App, scope: &Scope, intent: &Intent) -> Result<()> {
+    for prefix in &scope.prefixes {
+        let except = db::tables::Except::Table(scope.table);
+        if db::tables::location_taken(&app.db, &format!("s3://{prefix}"), except).await.map_err(Error::read)? {
+            return Err(Error::Forbidden("another table holds the place".to_owned()));
+        }
+    }
+    for touch in &intent.touches {
+        let place = format!("s3://{}/{}", touch.bucket, touch.key);
+        let named = match touch.action {
+            Action::PutObject | Action::DeleteObject => {
+                db::tables::named(&app.db, &place).await.map_err(Error::read)?
+            }
+            _ => None,
+        };
+        match (named, touch.action) {
+            (None, _) | (Some(Named::Earlier), Action::DeleteObject) => {}
+            (Some(_), _) => return Err(Error::Forbidden(format!("the catalog names this file: {place}"))),
+        }
+    }
+    // What a deletion of many names is only known when its document is shown.
+    if intent.touches.is_empty() {
+        return Err(Error::Forbidden("a deletion of many objects is signed only when its body is shown".to_owned()));
+    }
+    Ok(())
+}
+
+fn own_keys(external: &ExternalS3) -> Keys {
+    let (id, secret) = external.static_keys();
+    let (access_key_id, secret_access_key) = (id.to_owned(), secret.clone());
+    Keys { access_key_id, secret_access_key, session_token: None, expires_at_ms: None }
+}
+
+/// Only requests to the warehouse's own store are signed.
+fn check_endpoint(address: &str, uri: &Uri) -> Result<()> {
+    let ours: Uri = address.parse().map_err(|_| Error::internal("the storage's address is no URI"))?;
     let port = |uri: &Uri| uri.port_u16().or(if uri.scheme_str() == Some("https") { Some(443) } else { Some(80) });
     let is_ours = match (uri.host(), ours.host()) {
         (Some(host), Some(our_host)) => {
@@ -95,11 +144,11 @@ fn check_endpoint(app: &App, uri: &Uri) -> Result<()> {
     if is_ours && uri.scheme() == ours.scheme() && port(uri) == port(&ours) {
         return Ok(());
     }
-    Err(Error::Forbidden(format!("only requests to {} are signed", app.settings.s3_url)))
+    Err(Error::Forbidden(format!("only requests to {address} are signed")))
 }
 
-fn intent(app: &App, request: &Request) -> Result<Intent> {
-    let base_host = app.settings.s3_base_host();
+fn intent(address: &str, request: &Request) -> Result<Intent> {
+    let base_host = reqwest::Url::parse(address).ok().and_then(|url| url.domain().map(str::to_owned));
     let intent = Intent::of(&intent::Request {
         method: &request.method,
         uri: &request.uri,
@@ -152,7 +201,7 @@ fn check_scope(scope: &Scope, intent: &Intent) -> Result<()> {
 
 /// Host and `x-amz-` headers are signed, as S3 wants them to be, and `Content-MD5`: nothing that a client may change
 /// between one request and the next to the same address.
-fn add_signature(vended: &Vended, request: Request, may_be_cached: bool) -> Result<Signed> {
+fn add_signature(keys: &Keys, request: Request, may_be_cached: bool) -> Result<Signed> {
     let Request { region, method, uri, headers: sent, body } = request;
     let mut headers = HeaderMap::new();
     let host = uri.authority().map(|authority| authority.as_str()).unwrap_or_default();
@@ -167,11 +216,10 @@ fn add_signature(vended: &Vended, request: Request, may_be_cached: bool) -> Resu
         (None, Some(body)) => Payload::of_bytes(body.as_bytes()),
         (None, None) => Payload::Unsigned,
     };
-    let keys = &vended.keys;
     let signer = Signer {
         access_key_id: &keys.access_key_id,
         secret: keys.secret_access_key.expose_secret(),
-        security_token: Some(keys.session_token.expose_secret()),
+        security_token: keys.session_token.as_ref().map(|token| token.expose_secret()),
         region: &region,
         service: SERVICE_S3,
     };
@@ -191,9 +239,4 @@ fn is_signed(name: &HeaderName) -> bool {
 
 fn invalid(error: impl std::fmt::Display) -> Error {
     Error::Invalid(format!("the request cannot be signed: {error}"))
-}
-
-/// A token that stands for a table's place where the table does not, for [`For::Table`].
-pub fn place_token(vended: &Vended) -> &str {
-    vended.keys.session_token.expose_secret()
 }

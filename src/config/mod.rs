@@ -10,6 +10,7 @@ pub mod running;
 mod values;
 
 pub use flags::{Flags, with_fitting_help};
+pub use values::is_warehouse_name;
 
 use crate::store::BucketName;
 use base64::{Engine, engine::general_purpose::STANDARD};

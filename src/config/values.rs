@@ -133,16 +133,22 @@ fn definition(name: &str) -> &'static Definition {
 }
 
 fn text(kind: &Kind, text: &str) -> Option<String> {
-    let printable = |chars_min: usize, chars_max: usize| {
-        (chars_min..=chars_max).contains(&text.chars().count()) && !text.chars().any(char::is_control)
-    };
     let fits = match kind {
-        Kind::Text { chars_min, chars_max } => printable(*chars_min, *chars_max),
-        // URL libraries take a path's dot segments away.
-        Kind::WarehouseName => printable(1, WAREHOUSE_CHARS_MAX) && !matches!(text, "." | ".."),
+        Kind::Text { chars_min, chars_max } => is_printable(text, *chars_min, *chars_max),
+        Kind::WarehouseName => is_warehouse_name(text),
         _ => false,
     };
     fits.then(|| text.to_owned())
+}
+
+fn is_printable(text: &str, chars_min: usize, chars_max: usize) -> bool {
+    (chars_min..=chars_max).contains(&text.chars().count()) && !text.chars().any(char::is_control)
+}
+
+/// Whether a warehouse can have this name: clients put it into the paths of their requests, and URL libraries take a
+/// path's dot segments away.
+pub fn is_warehouse_name(text: &str) -> bool {
+    is_printable(text, 1, WAREHOUSE_CHARS_MAX) && !matches!(text, "." | "..")
 }
 
 /// `1024`, `64KiB`, `1GiB`.

@@ -36,7 +36,7 @@ impl From<&'static str> for Text {
 #[derive(Clone)]
 pub enum Value<'a> {
     Text(Option<Cow<'a, str>>),
-    Bytes(Cow<'a, [u8]>),
+    Bytes(Option<Cow<'a, [u8]>>),
     Int(Option<i64>),
     Uuid(Option<Uuid>),
 }
@@ -45,7 +45,7 @@ impl Value<'_> {
     pub fn into_owned(self) -> Value<'static> {
         match self {
             Value::Text(text) => Value::Text(text.map(|text| Cow::Owned(text.into_owned()))),
-            Value::Bytes(bytes) => Value::Bytes(Cow::Owned(bytes.into_owned())),
+            Value::Bytes(bytes) => Value::Bytes(bytes.map(|bytes| Cow::Owned(bytes.into_owned()))),
             Value::Int(int) => Value::Int(int),
             Value::Uuid(uuid) => Value::Uuid(uuid),
         }
@@ -78,13 +78,19 @@ impl From<String> for Value<'_> {
 
 impl<'a> From<&'a [u8]> for Value<'a> {
     fn from(bytes: &'a [u8]) -> Self {
-        Value::Bytes(Cow::Borrowed(bytes))
+        Value::Bytes(Some(Cow::Borrowed(bytes)))
+    }
+}
+
+impl<'a> From<Option<&'a [u8]>> for Value<'a> {
+    fn from(bytes: Option<&'a [u8]>) -> Self {
+        Value::Bytes(bytes.map(Cow::Borrowed))
     }
 }
 
 impl<'a> From<&'a Vec<u8>> for Value<'a> {
     fn from(bytes: &'a Vec<u8>) -> Self {
-        Value::Bytes(Cow::Borrowed(bytes))
+        Value::Bytes(Some(Cow::Borrowed(bytes)))
     }
 }
 
@@ -132,7 +138,7 @@ macro_rules! bind {
         for value in $values {
             query = match value {
                 Value::Text(text) => query.bind(text.as_deref()),
-                Value::Bytes(bytes) => query.bind(bytes.as_ref()),
+                Value::Bytes(bytes) => query.bind(bytes.as_deref()),
                 Value::Int(int) => query.bind(*int),
                 Value::Uuid(uuid) => query.bind(*uuid),
             };

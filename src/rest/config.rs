@@ -25,7 +25,7 @@ pub async fn get_config(app: &App, caller: &Caller, query: &str) -> Result<Respo
     let warehouse = warehouses::find(app, caller, asked.as_deref()).await?;
     let config = CatalogConfig {
         // Defaults only: whoever reaches the storage another way sets its own.
-        defaults: storage_config(app).into_iter().collect(),
+        defaults: storage_config(app, &warehouse).into_iter().collect(),
         overrides: BTreeMap::from([("prefix", path::encode_prefix(&warehouse.name))]),
         endpoints: &endpoints(),
         idempotency_key_lifetime: format!("PT{}S", app.settings.idempotency_lifetime_s),

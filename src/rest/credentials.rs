@@ -6,14 +6,14 @@ use crate::{
     auth::Caller,
     catalog::{
         credentials::{self, Vended},
-        signing,
+        storage::Storage,
         warehouses::Warehouse,
     },
     iceberg::ident::TableIdent,
 };
 use axum::response::Response;
 use http::{HeaderMap, StatusCode};
-use secrecy::ExposeSecret;
+use secrecy::{ExposeSecret, SecretString};
 use serde::{
     Serialize, Serializer,
     ser::{SerializeMap, SerializeSeq},
@@ -27,14 +27,22 @@ const REFRESH: &str = "client.refresh-credentials-endpoint";
 pub const PLACE: &str = "place";
 
 /// What every client of the storage must know, keys apart.
-pub fn storage_config(app: &App) -> [(&'static str, String); 4] {
-    [
-        ("client.region", app.settings.region.clone()),
-        ("s3.endpoint", app.settings.s3_url.clone()),
-        ("s3.path-style-access", "true".to_owned()),
-        // PyIceberg's name of the region.
-        ("s3.region", app.settings.region.clone()),
-    ]
+type Base = Vec<(&'static str, String)>;
+
+pub fn storage_config(app: &App, warehouse: &Warehouse) -> Base {
+    let (region, endpoint, path_style) = match &warehouse.storage {
+        Storage::Embedded => (&app.settings.region, Some(&app.settings.s3_url), true),
+        Storage::S3(external) => {
+            let profile = &external.profile;
+            (&profile.region, profile.endpoint.as_ref(), profile.path_style_access)
+        }
+    };
+    let mut config = vec![("client.region", region.clone())];
+    config.extend(endpoint.map(|endpoint| ("s3.endpoint", endpoint.clone())));
+    config.push(("s3.path-style-access", path_style.to_string()));
+    // PyIceberg's name of the region.
+    config.push(("s3.region", region.clone()));
+    config
 }
 
 /// How a client wants to reach a table's files (`X-Iceberg-Access-Delegation`).
@@ -63,7 +71,7 @@ impl Delegation {
 
 /// Storage settings of one table: `config` of a load result, and `config` of a storage credential.
 pub struct StorageConfig {
-    base: [(&'static str, String); 4],
+    base: Base,
     granted: Granted,
 }
 
@@ -83,22 +91,22 @@ struct Signing {
 }
 
 impl StorageConfig {
-    pub fn without_keys(app: &App) -> StorageConfig {
-        StorageConfig { base: storage_config(app), granted: Granted::Nothing }
+    pub fn without_keys(app: &App, warehouse: &Warehouse) -> StorageConfig {
+        StorageConfig { base: storage_config(app, warehouse), granted: Granted::Nothing }
     }
 
     /// With keys, and the route that renews them.
     pub fn with_keys(app: &App, warehouse: &Warehouse, ident: &TableIdent, vended: Vended) -> StorageConfig {
         let refresh = format!("/{}/credentials", table_path(warehouse, ident));
-        StorageConfig { base: storage_config(app), granted: Granted::Keys(vended, refresh) }
+        StorageConfig { base: storage_config(app, warehouse), granted: Granted::Keys(vended, refresh) }
     }
 
-    /// With the route that signs. Of the keys only what they open is told.
-    pub fn with_signing(app: &App, warehouse: &Warehouse, ident: &TableIdent, vended: &Vended) -> StorageConfig {
-        let place = signing::place_token(vended).to_owned();
+    /// With the route that signs; `place` is the table's [`credentials::place_token`].
+    pub fn with_signing(app: &App, warehouse: &Warehouse, ident: &TableIdent, place: &SecretString) -> StorageConfig {
+        let place = place.expose_secret().to_owned();
         let endpoint = format!("{}/sign?{PLACE}={place}", table_path(warehouse, ident));
         let signing = Signing { catalog_url: app.settings.catalog_url.clone(), endpoint, place };
-        StorageConfig { base: storage_config(app), granted: Granted::Signing(signing) }
+        StorageConfig { base: storage_config(app, warehouse), granted: Granted::Signing(signing) }
     }
 
     /// Whether the answer ends with what it grants, and must not be kept.
@@ -135,8 +143,12 @@ impl Serialize for StorageConfig {
                 map.serialize_entry(REFRESH, refresh)?;
                 map.serialize_entry("s3.access-key-id", &keys.access_key_id)?;
                 map.serialize_entry("s3.secret-access-key", keys.secret_access_key.expose_secret())?;
-                map.serialize_entry("s3.session-token", keys.session_token.expose_secret())?;
-                map.serialize_entry("s3.session-token-expires-at-ms", &keys.expires_at_ms.to_string())?;
+                if let Some(token) = &keys.session_token {
+                    map.serialize_entry("s3.session-token", token.expose_secret())?;
+                }
+                if let Some(expires_at_ms) = keys.expires_at_ms {
+                    map.serialize_entry("s3.session-token-expires-at-ms", &expires_at_ms.to_string())?;
+                }
             }
             Granted::Signing(signing) => {
                 map.serialize_entry("s3.remote-signing-enabled", "true")?;
@@ -200,8 +212,10 @@ pub async fn load_credentials(
     query: &str,
 ) -> Result<Response> {
     path::referenced_by(query)?;
-    let vended = credentials::load(app, caller, warehouse, ident).await?;
-    let config = StorageConfig::with_keys(app, warehouse, ident, vended);
+    let config = match credentials::load(app, caller, warehouse, ident).await? {
+        Some(vended) => StorageConfig::with_keys(app, warehouse, ident, vended),
+        None => StorageConfig::without_keys(app, warehouse),
+    };
     let mut response =
         answer::json(StatusCode::OK, &LoadCredentialsResponse { storage_credentials: config.credential() });
     answer::forbid_storing(&mut response);

@@ -117,7 +117,9 @@ pub fn catalog_status(error: &catalog::Error) -> (StatusCode, &'static str) {
         Error::NoSuchTable(_) => (StatusCode::NOT_FOUND, "NoSuchTableException"),
         Error::NoSuchFunction(_) => (StatusCode::NOT_FOUND, "NoSuchFunctionException"),
         Error::MetadataMissing(_) => (StatusCode::NOT_FOUND, "NotFoundException"),
-        Error::NamespaceExists(_)
+        Error::WarehouseNotEmpty(_) => (StatusCode::CONFLICT, "WarehouseNotEmptyException"),
+        Error::WarehouseExists(_)
+        | Error::NamespaceExists(_)
         | Error::FunctionTaken(_)
         | Error::NameTaken { kind: Kind::Table | Kind::View, .. }
         | Error::RenameTaken { kind: Kind::Table | Kind::View, .. } => (StatusCode::CONFLICT, "AlreadyExistsException"),

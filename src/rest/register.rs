@@ -46,7 +46,7 @@ pub async fn register_table(
     let existing = if request.overwrite == Some(true) { Existing::Repoint } else { Existing::Keep };
     let file = &request.metadata_location;
     let table = register::register(app, caller, warehouse, &ident, file, existing, key).await?;
-    Ok(show_stored(app, caller, warehouse, &ident, headers, &table.document))
+    Ok(show_stored(app, caller, warehouse, &ident, headers, &table.document).await)
 }
 
 /// The answer to a registration that was answered before.
@@ -62,7 +62,7 @@ pub async fn register_table_again(
     let request: RegisterTableRequest = parse(body)?;
     let ident = TableIdent::new(namespace.clone(), request.name)?;
     let document = tables::version(app, caller, warehouse, &ident, version).await?;
-    Ok(show_stored(app, caller, warehouse, &ident, headers, &document))
+    Ok(show_stored(app, caller, warehouse, &ident, headers, &document).await)
 }
 
 pub async fn unregister_table(

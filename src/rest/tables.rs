@@ -26,6 +26,7 @@ use crate::{
         create::CreateTable,
         ident::{Namespace, TableIdent},
     },
+    telemetry::Chain,
 };
 use aws_lc_rs::digest;
 use axum::{body::Body, response::Response};
@@ -96,7 +97,7 @@ pub async fn create_table(
     let request = off_thread(body.len(), move || CreateTable::parse(&body)).await??;
     let ident = TableIdent::new(namespace.clone(), request.name.clone())?;
     let created = create::create(app, caller, warehouse, namespace, request, key).await?;
-    Ok(show_created(app, caller, warehouse, &ident, headers, &created))
+    Ok(show_created(app, caller, warehouse, &ident, headers, &created).await)
 }
 
 /// Whether a request to create a table only stages it.
@@ -116,10 +117,10 @@ pub async fn create_table_again(
 ) -> Result<Response> {
     let ident = TableIdent::new(namespace.clone(), CreateTable::parse(body)?.name)?;
     let document = tables::version(app, caller, warehouse, &ident, version).await?;
-    Ok(show_stored(app, caller, warehouse, &ident, headers, &document))
+    Ok(show_stored(app, caller, warehouse, &ident, headers, &document).await)
 }
 
-fn show_created(
+async fn show_created(
     app: &App,
     caller: &Caller,
     warehouse: &Warehouse,
@@ -128,10 +129,10 @@ fn show_created(
     created: &Created,
 ) -> Response {
     let staged = match created {
-        Created::Stored(table) => return show_stored(app, caller, warehouse, ident, headers, &table.document),
+        Created::Stored(table) => return show_stored(app, caller, warehouse, ident, headers, &table.document).await,
         Created::Staged(staged) => staged,
     };
-    let config = storage_config(app, caller, warehouse, ident, (&staged.location, staged.uuid), headers);
+    let config = created_config(app, caller, warehouse, ident, (&staged.location, staged.uuid), headers).await;
     let mut response = LoadResult::new(None, Some(&config)).around(staged.json.clone());
     if config.expires() {
         answer::forbid_storing(&mut response);
@@ -140,7 +141,7 @@ fn show_created(
 }
 
 /// `LoadTableResult` for whoever made this version of a table.
-pub(super) fn show_stored(
+pub(super) async fn show_stored(
     app: &App,
     caller: &Caller,
     warehouse: &Warehouse,
@@ -150,7 +151,8 @@ pub(super) fn show_stored(
 ) -> Response {
     // Old files without one get their table's when they are read; keys for no table open nothing.
     let uuid = document.metadata.uuid().unwrap_or_default();
-    let config = storage_config(app, caller, warehouse, ident, (document.metadata.location(), uuid), headers);
+    let place = (document.metadata.location(), uuid);
+    let config = created_config(app, caller, warehouse, ident, place, headers).await;
     let mut response = LoadResult::new(Some(&document.location), Some(&config)).around(document.json.clone());
     match config.expires() {
         true => answer::forbid_storing(&mut response),
@@ -170,7 +172,8 @@ pub async fn load_table(
     let snapshots = snapshots(query)?;
     path::referenced_by(query)?;
     let table = tables::load(app, caller, warehouse, ident).await?;
-    let config = storage_config(app, caller, warehouse, ident, (&table.row.location, table.row.uuid), headers);
+    let place = (table.row.location.as_str(), table.row.uuid);
+    let config = storage_config(app, caller, warehouse, ident, place, headers).await?;
     let document = &table.document;
     // A client that keeps its copy also keeps its keys: answers with keys are never "not modified".
     let has_keys = config.expires();
@@ -269,19 +272,42 @@ pub(super) fn parse_rename(body: &[u8]) -> Result<(TableIdent, TableIdent)> {
     Ok((from, to))
 }
 
-pub(super) fn storage_config(
+async fn storage_config(
     app: &App,
     caller: &Caller,
     warehouse: &Warehouse,
     ident: &TableIdent,
     (location, table): (&str, Uuid),
     headers: &HeaderMap,
+) -> Result<StorageConfig> {
+    let asked = Delegation::asked(headers);
+    if asked == Delegation::Nothing {
+        return Ok(StorageConfig::without_keys(app, warehouse));
+    }
+    if asked == Delegation::Keys
+        && let Some(vended) = credentials::vend(app, caller, warehouse, location, table).await?
+    {
+        return Ok(StorageConfig::with_keys(app, warehouse, ident, vended));
+    }
+    let place = credentials::place_token(app, caller, warehouse, location, table);
+    Ok(StorageConfig::with_signing(app, warehouse, ident, &place))
+}
+
+/// The same for a table that was just made: it is there, whether or not its storage has keys to give at the moment.
+async fn created_config(
+    app: &App,
+    caller: &Caller,
+    warehouse: &Warehouse,
+    ident: &TableIdent,
+    place: (&str, Uuid),
+    headers: &HeaderMap,
 ) -> StorageConfig {
-    let vend = || credentials::vend(app, caller, warehouse, location, table);
-    match Delegation::asked(headers) {
-        Delegation::Nothing => StorageConfig::without_keys(app),
-        Delegation::Keys => StorageConfig::with_keys(app, warehouse, ident, vend()),
-        Delegation::Signing => StorageConfig::with_signing(app, warehouse, ident, &vend()),
+    match storage_config(app, caller, warehouse, ident, place, headers).await {
+        Ok(config) => config,
+        Err(error) => {
+            tracing::warn!(table = %ident, error = %Chain(&error), "a new table is answered without keys");
+            StorageConfig::without_keys(app, warehouse)
+        }
     }
 }
 

@@ -2,14 +2,16 @@
 
 use super::{
     answer::{self, S3Body},
+    bucket_tags::Tags,
+    config::{ConfigError, Ownership},
     error::{Error, Result, Subject},
     front::Call,
     headers,
     list::timestamp,
     xml,
 };
-use crate::store::BucketName;
-use http::{HeaderName, Response, StatusCode, header};
+use crate::store::{BucketName, SettingName};
+use http::{HeaderMap, HeaderName, Response, StatusCode, header};
 
 const REGION: HeaderName = HeaderName::from_static("x-amz-bucket-region");
 const ARN: HeaderName = HeaderName::from_static("x-amz-bucket-arn");
@@ -67,40 +69,53 @@ pub(super) async fn list_buckets(
 
 pub(super) async fn create_bucket(call: &mut Call<'_>, bucket: &BucketName) -> Result<Response<S3Body>> {
     let sent = &call.parts.headers;
-    headers::check_acl(sent)?;
+    let ownership = asked_ownership(sent)?;
+    match (headers::check_acl(sent), ownership) {
+        (Err(Error::AccessControlListNotSupported), Some(Ownership::BucketOwnerEnforced)) => {
+            return Err(ConfigError::AclWithOwnership.into());
+        }
+        (checked, _) => checked?,
+    }
     if headers::text(sent, "x-amz-bucket-object-lock-enabled")?.is_some_and(|on| on.eq_ignore_ascii_case("true")) {
         return Err(Error::HeaderNotImplemented { header: "x-amz-bucket-object-lock-enabled" });
     }
-    match headers::text(sent, "x-amz-object-ownership")? {
-        None | Some("" | "BucketOwnerEnforced" | "BucketOwnerPreferred" | "ObjectWriter") => {}
-        Some(other) => {
-            let message = format!("Invalid x-amz-object-ownership header: {other}");
-            return Err(Error::invalid_argument("x-amz-object-ownership", other, message));
-        }
-    }
     let document = call.document().await?;
-    check_location(&document, &call.front.region)?;
-    call.front.store.create_bucket(bucket, call.now_ms).await.map_err(|error| subject(bucket).error(error))?;
+    let tags = asked_tags(&document, &call.front.region)?;
+    let mut settings = Vec::new();
+    if let Some(ownership) = ownership {
+        settings.push((SettingName::Ownership, ownership.as_str().to_owned()));
+    }
+    if !tags.is_empty() {
+        settings.push((SettingName::Tagging, tags.document()));
+    }
+    let created = call.front.store.create_bucket_with(bucket, settings, call.now_ms).await;
+    created.map_err(|error| subject(bucket).error(error))?;
     let mut response = answer::empty(StatusCode::OK);
     headers::put(response.headers_mut(), header::LOCATION, &format!("/{}", bucket.as_str()));
     headers::put(response.headers_mut(), ARN, &format!("arn:aws:s3:::{}", bucket.as_str()));
     Ok(response)
 }
 
-/// A bucket can only be made here: its configuration may name this region or none.
-fn check_location(document: &[u8], region: &str) -> Result<()> {
+fn asked_ownership(sent: &HeaderMap) -> Result<Option<Ownership>> {
+    let header = "x-amz-object-ownership";
+    let Some(name) = headers::text(sent, header)?.filter(|name| !name.is_empty()) else { return Ok(None) };
+    let found = Ownership::named(name);
+    let unknown = || Error::invalid_argument(header, name, format!("Invalid x-amz-object-ownership header: {name}"));
+    found.ok_or_else(unknown).map(Some)
+}
+
+/// The tags of a bucket to be made. It can only be made here: its configuration may name this region or none.
+fn asked_tags(document: &[u8], region: &str) -> Result<Tags> {
     if document.is_empty() {
-        return Ok(());
+        return Ok(Tags::default());
     }
     let configuration = xml::parse(document, "CreateBucketConfiguration")?;
-    if configuration.child("Tags").is_some_and(|tags| !tags.children.is_empty()) {
-        return Err(Error::NotImplemented("CreateBucket with tags"));
-    }
     match configuration.child_text("LocationConstraint") {
-        None | Some("") => Ok(()),
-        Some(place) if place == region && place != FIRST_REGION => Ok(()),
-        Some(place) => Err(Error::InvalidLocationConstraint(place.to_owned())),
+        None | Some("") => {}
+        Some(place) if place == region && place != FIRST_REGION => {}
+        Some(place) => return Err(Error::InvalidLocationConstraint(place.to_owned())),
     }
+    configuration.child("Tags").map_or_else(|| Ok(Tags::default()), Tags::read)
 }
 
 pub(super) async fn head_bucket(call: &mut Call<'_>, bucket: &BucketName) -> Result<Response<S3Body>> {

@@ -6,10 +6,11 @@ use super::{
     error::{Error, Result, Subject},
     front::Call,
     headers::{self, quoted},
+    multipart::DEFAULT_CHECKSUM,
     operation::{Object, PART_NUMBER_MAX},
     query, xml,
 };
-use crate::store::{self, Checksum, ChecksumAlgorithm, ChecksumType, CompletedPart, ObjectInfo};
+use crate::store::{self, Checksum, ChecksumAlgorithm, ChecksumType, CompletedPart, ObjectInfo, UploadChecksum};
 use http::{Response, header};
 use std::collections::HashMap;
 
@@ -37,7 +38,7 @@ pub(super) async fn complete_multipart_upload(
         Err(store::Error::NoSuchUpload) => return completed_before(call, object, made_of, &subject).await,
         Err(error) => return Err(subject.error(error)),
     };
-    if let (Some(kind), Some((_, of_upload))) = (kind, upload)
+    if let (Some(kind), Some(UploadChecksum { kind: of_upload, asked: true, .. })) = (kind, upload)
         && kind != of_upload
     {
         return Err(Error::InvalidRequest(
@@ -53,8 +54,12 @@ pub(super) async fn complete_multipart_upload(
         check_size(call, object, &subject, &listed, size).await?;
     }
     let parts = listed.into_iter().map(|part| part.completed(upload)).collect::<Result<Vec<_>>>()?;
-    let stated = stated.map(|stated| of_upload(stated, upload)).transpose()?;
-    let algorithm = upload.map_or(checksum::DEFAULT_ALGORITHM, |(algorithm, _)| algorithm);
+    // Where no checksum was asked for at the start, one of the whole counts for nothing.
+    let stated = match upload.filter(|upload| upload.asked) {
+        None => None,
+        Some(upload) => stated.map(|stated| of_upload(stated, upload)).transpose()?,
+    };
+    let algorithm = upload.unwrap_or(DEFAULT_CHECKSUM).algorithm;
     let done = call.front.store.complete_upload(bucket, key, upload_id, parts, stated, condition, call.now_ms).await;
     match done {
         Ok(info) => Ok(answer::document(result_document(call, object, &info))),
@@ -73,21 +78,22 @@ struct Listed {
 
 impl Listed {
     /// The part as the store checks it: with its checksum where the upload keeps that algorithm.
-    fn completed(self, upload: Option<(ChecksumAlgorithm, ChecksumType)>) -> Result<CompletedPart> {
+    fn completed(self, upload: Option<UploadChecksum>) -> Result<CompletedPart> {
         let Listed { number, etag, checksum: stated } = self;
-        let kept = match (upload, stated) {
-            (Some((algorithm, _)), Some((stated, value))) if algorithm == stated => {
+        let upload = upload.unwrap_or(DEFAULT_CHECKSUM);
+        let kept = match stated {
+            Some((stated, value)) if upload.algorithm == stated => {
                 // A part's own checksum is always of all its bytes.
-                Some(Checksum { algorithm, kind: ChecksumType::FullObject, value })
+                Some(Checksum { algorithm: stated, kind: ChecksumType::FullObject, value })
             }
             // Uploads made without an algorithm take parts with any.
-            (None | Some((checksum::DEFAULT_ALGORITHM, _)), _) => None,
-            (Some(_), Some((stated, _))) => {
+            _ if !upload.asked => None,
+            Some((stated, _)) => {
                 return Err(Error::BadPartDigest { algorithm: checksum::name(stated), part: number });
             }
-            (Some((_, ChecksumType::FullObject)), None) => None,
-            (Some((algorithm, ChecksumType::Composite)), None) => {
-                let algorithm = checksum::name(algorithm).to_ascii_lowercase();
+            None if upload.kind == ChecksumType::FullObject => None,
+            None => {
+                let algorithm = checksum::name(upload.algorithm).to_ascii_lowercase();
                 return Err(Error::InvalidRequest(
                     format!(
                         "The upload was created using a {algorithm} checksum. The complete request must include the \
@@ -143,8 +149,8 @@ fn part_checksum(part: &xml::Element) -> Result<Option<(ChecksumAlgorithm, Strin
 }
 
 /// The final checksum as one of the upload's kind.
-fn of_upload(stated: Checksum, upload: Option<(ChecksumAlgorithm, ChecksumType)>) -> Result<Checksum> {
-    let (algorithm, kind) = upload.unwrap_or((checksum::DEFAULT_ALGORITHM, ChecksumType::FullObject));
+fn of_upload(stated: Checksum, upload: UploadChecksum) -> Result<Checksum> {
+    let UploadChecksum { algorithm, kind, .. } = upload;
     if stated.algorithm == algorithm {
         return Ok(Checksum { kind, ..stated });
     }

@@ -103,7 +103,8 @@ pub fn unquoted(tag: &str) -> &str {
     tag.strip_prefix('"').and_then(|tag| tag.strip_suffix('"')).unwrap_or(tag)
 }
 
-fn date_s(text: &str) -> Option<i64> {
+/// Seconds since the epoch of an HTTP date.
+pub fn date_s(text: &str) -> Option<i64> {
     let date = httpdate::parse_http_date(text).ok()?;
     i64::try_from(date.duration_since(UNIX_EPOCH).ok()?.as_secs()).ok()
 }

@@ -220,7 +220,7 @@ pub(super) async fn upload_part_copy(call: &mut Call<'_>, part: &Part) -> Result
     };
     super::buckets::require_bucket(call, &part.object.bucket).await?;
     let named = named(call)?;
-    let algorithm = multipart::kept_algorithm(call, part).await?;
+    let upload = multipart::upload_checksum(call, part).await?;
     let source = Source::find(call, named).await?;
     let size = source.info.size;
     let range = range.unwrap_or(0..size);
@@ -232,9 +232,10 @@ pub(super) async fn upload_part_copy(call: &mut Call<'_>, part: &Part) -> Result
         let (proposed_bytes, max_bytes) = (range.end - range.start, COPY_BYTES_MAX);
         return Err(Error::Body(super::body::Error::EntityTooLarge { proposed_bytes, max_bytes }));
     }
-    let sealed = source.read(call, range, algorithm).await?;
+    let sealed = source.read(call, range, upload.algorithm).await?;
     let stored = multipart::publish_part(call, part, sealed).await?;
-    let document = copy_document("CopyPartResult", &stored.etag, stored.last_modified_ms, stored.checksum.as_ref());
+    let shown = stored.checksum.as_ref().filter(|_| upload.asked);
+    let document = copy_document("CopyPartResult", &stored.etag, stored.last_modified_ms, shown);
     Ok(answer::document(document))
 }
 

@@ -46,6 +46,10 @@ pub enum Error {
     NoSuchVersion { key: String, version_id: String },
     #[error("multipart upload does not exist")]
     NoSuchUpload(String),
+    #[error(transparent)]
+    Config(super::config::ConfigError),
+    #[error(transparent)]
+    Post(super::post_policy::PostError),
     #[error("cross-origin request refused")]
     CorsNotEnabled,
     #[error("cross-origin preflight without an origin")]
@@ -68,6 +72,12 @@ pub enum Error {
     InvalidRange { requested: String, size: u64 },
     #[error("request is not valid: {0}")]
     InvalidRequest(Cow<'static, str>),
+    #[error("website redirect location is not valid")]
+    InvalidRedirectLocation,
+    #[error("session token is not valid")]
+    InvalidToken,
+    #[error("the object was replaced while it was looked at")]
+    Replaced,
     #[error("storage class is not valid")]
     InvalidStorageClass,
     #[error("request target is not valid")]
@@ -212,6 +222,8 @@ impl Error {
                  been aborted or completed.",
                 vec![("UploadId", upload_id.clone())],
             ),
+            Error::Config(error) => error.describe(),
+            Error::Post(error) => error.describe(),
             Error::CorsNotEnabled => {
                 plain(S::FORBIDDEN, "AccessForbidden", "CORSResponse: CORS is not enabled for this bucket.")
             }
@@ -264,6 +276,15 @@ impl Error {
                 vec![("RangeRequested", requested.clone()), ("ActualObjectSize", size.to_string())],
             ),
             Error::InvalidRequest(message) => answer(S::BAD_REQUEST, "InvalidRequest", message.clone(), Vec::new()),
+            Error::InvalidRedirectLocation => plain(
+                S::BAD_REQUEST,
+                "InvalidRedirectLocation",
+                "The website redirect location must have a prefix of 'http://' or 'https://' or '/'.",
+            ),
+            Error::InvalidToken => {
+                plain(S::BAD_REQUEST, "InvalidToken", "The provided token is malformed or otherwise invalid.")
+            }
+            Error::Replaced => plain(S::SERVICE_UNAVAILABLE, "SlowDown", "Please reduce your request rate."),
             Error::InvalidStorageClass => {
                 plain(S::BAD_REQUEST, "InvalidStorageClass", "The storage class you specified is not valid")
             }

@@ -1,14 +1,17 @@
 //! One request from its head to its answer: parse, authenticate, authorise, dispatch.
 
 use super::{
+    access::{self, BucketPolicy},
     answer::{self, Answered, Asked, S3Body},
-    authenticate::{Credentials, authenticate},
+    authenticate::{Credentials, anonymous, authenticate},
     body::{BodyPlan, RequestBody},
-    buckets, copy, delete,
-    error::{Error, Result},
+    buckets, config, copy, cors, delete,
+    error::{Error, Result, Subject},
     headers, list, multipart, objects,
     operation::{self, Object, Operation, Part},
-    sigv4::{ChunkSigner, Payload},
+    post_object,
+    sigv4::{ChunkSigner, Payload, SERVICE_S3},
+    sts,
 };
 use crate::{
     app::now_ms,
@@ -16,14 +19,14 @@ use crate::{
         Caller, Named,
         grants::{Action, Authority, Resource},
     },
-    store::Store,
+    store::{BucketName, SettingName, Store},
     telemetry::{Chain, RequestId},
 };
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Request, Response, header, request::Parts};
 use http_body::Body;
 use http_body_util::{BodyExt, combinators::UnsyncBoxBody};
-use std::sync::Arc;
+use std::{cell::RefCell, sync::Arc};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-amz-request-id");
 
@@ -54,7 +57,7 @@ pub struct Front {
 }
 
 /// A request's body behind one type, whatever carries it.
-type RawBody = UnsyncBoxBody<Bytes, Unreadable>;
+pub(super) type RawBody = UnsyncBoxBody<Bytes, Unreadable>;
 
 /// The connection failed under a request's body.
 #[derive(Debug, thiserror::Error)]
@@ -70,6 +73,8 @@ pub(super) struct Call<'a> {
     pub request_id: Arc<str>,
     /// Bytes of objects read so far.
     pub bytes_in: u64,
+    /// Of the bucket it was asked for last.
+    pub policy: RefCell<Option<(String, Option<Arc<BucketPolicy>>)>>,
     payload: Payload,
     signer: Option<ChunkSigner>,
     body: &'a mut Option<RawBody>,
@@ -91,9 +96,13 @@ impl Front {
             bytes_in: 0,
             bytes_out: 0,
         };
-        let result = self.answer(&parts, &mut body, &mut answered).await;
+        let (result, cors) = match self.cors(&parts) {
+            Ok(cors) => (self.answer(&parts, &mut body, &mut answered).await, cors),
+            Err(error) => (Err(error), Vec::new()),
+        };
         let mut response = result.unwrap_or_else(|error| self.refuse(&error, &parts, &mut answered));
         let out = response.headers_mut();
+        cors::write(out, &cors);
         headers::put(out, REQUEST_ID, &answered.request_id);
         out.insert(header::SERVER, HeaderValue::from_static("Tidewater"));
         answered.bytes_out = response.body().length();
@@ -109,24 +118,38 @@ impl Front {
     ) -> Result<Response<S3Body>> {
         let operation = self.parse(parts)?;
         answered.operation = operation.name();
-        if operation == Operation::Preflight {
-            let asks = parts.headers.get(header::ORIGIN).is_some_and(|origin| !origin.is_empty());
-            return Err(if asks { Error::CorsNotEnabled } else { Error::CorsOriginMissing });
+        if let Operation::Preflight { bucket } = &operation {
+            return self.preflight(parts, bucket.as_ref()).await;
         }
         let now_ms = now_ms();
-        let authenticated = authenticate(&self.credentials, &self.region, parts, now_ms).await?;
-        answered.principal = Some(authenticated.caller.principal.clone());
         let mut call = Call {
             front: self,
             parts,
-            caller: authenticated.caller,
+            caller: anonymous(),
             now_ms,
             request_id: answered.request_id.clone(),
             bytes_in: 0,
-            payload: authenticated.payload,
-            signer: Some(authenticated.signer),
+            policy: RefCell::default(),
+            payload: Payload::Unsigned,
+            signer: None,
             body,
         };
+        // These say who they are in their bodies, or sign for another service.
+        match &operation {
+            Operation::PostObject { bucket } => {
+                let response = post_object::post_object(&mut call, bucket).await;
+                answered.principal = call.principal();
+                answered.bytes_in = call.bytes_in;
+                return response;
+            }
+            Operation::SecurityTokens => {
+                let response = sts::answer(&mut call).await;
+                answered.principal = call.principal();
+                return response;
+            }
+            _ => call.authenticate().await?,
+        }
+        answered.principal = call.principal();
         call.authorise(&operation).await?;
         if call.payload.is_chunked() && !headers::takes_chunks(&operation) {
             return Err(Error::invalid_request("The value of x-amz-content-sha256 header is invalid."));
@@ -136,16 +159,48 @@ impl Front {
         response
     }
 
+    /// Headers for the answer to a request from a page of another origin.
+    fn cors(&self, parts: &Parts) -> Result<Vec<(HeaderName, String)>> {
+        if !parts.headers.contains_key(header::ORIGIN) || parts.method == http::Method::OPTIONS {
+            return Ok(Vec::new());
+        }
+        // What names no bucket is refused when it is parsed for good.
+        let Some(bucket) = self.request(parts).bucket(self.base_host.as_deref()) else { return Ok(Vec::new()) };
+        match self.store.settings(&bucket).get(SettingName::Cors) {
+            Some(document) => cors::of_actual(&cors::Rules::parse(document.as_bytes())?, &parts.headers, &parts.method),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// Answers a cross-origin preflight from the bucket's rules.
+    async fn preflight(&self, parts: &Parts, bucket: Option<&BucketName>) -> Result<Response<S3Body>> {
+        let asked = cors::Preflight::read(&parts.headers)?;
+        let bucket = bucket.ok_or(Error::CorsNotEnabled)?;
+        let subject = Subject { bucket: bucket.as_str(), ..Subject::default() };
+        if !self.store.bucket_exists(bucket).await.map_err(|error| subject.error(error))? {
+            return Err(Error::NoSuchBucket(bucket.as_str().to_owned()));
+        }
+        let settings = self.store.settings(bucket);
+        let document = settings.get(SettingName::Cors).ok_or(Error::CorsNotEnabled)?;
+        let headers = asked.answer(&cors::Rules::parse(document.as_bytes())?)?;
+        let mut response = answer::empty(http::StatusCode::OK);
+        cors::write(response.headers_mut(), &headers);
+        Ok(response)
+    }
+
     fn parse(&self, parts: &Parts) -> Result<Operation> {
+        Operation::parse(&self.request(parts), self.base_host.as_deref())
+    }
+
+    fn request<'a>(&self, parts: &'a Parts) -> operation::Request<'a> {
         let host = parts.headers.get(header::HOST).and_then(|host| host.to_str().ok());
-        let request = operation::Request {
+        operation::Request {
             method: &parts.method,
             host: host.or_else(|| parts.uri.authority().map(http::uri::Authority::as_str)),
             path: parts.uri.path(),
             query: parts.uri.query().unwrap_or(""),
             copies: parts.headers.contains_key(copy::COPY_SOURCE),
-        };
-        Operation::parse(&request, self.base_host.as_deref())
+        }
     }
 
     /// The answer to a failed request; faults of the server are logged here, once.
@@ -161,11 +216,38 @@ impl Front {
 }
 
 impl Call<'_> {
+    /// Who asks, once that is known.
+    fn principal(&self) -> Option<Arc<str>> {
+        (self.caller.authority != Authority::Anonymous).then(|| self.caller.principal.clone())
+    }
+
+    /// Checks the signature, if there is one.
+    async fn authenticate(&mut self) -> Result<()> {
+        let front = self.front;
+        let expected = (front.region.as_str(), SERVICE_S3);
+        match authenticate(&front.credentials, expected, self.parts, None, self.now_ms).await? {
+            Some(authenticated) => {
+                self.caller = authenticated.caller;
+                self.payload = authenticated.payload;
+                self.signer = Some(authenticated.signer);
+            }
+            None => {
+                if let Some(stated) = self.parts.headers.get("x-amz-content-sha256") {
+                    self.payload = Payload::parse(stated.as_bytes()).map_err(Error::Signature)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Whether the caller may do `operation` at all; what its document or headers name besides is checked there.
     async fn authorise(&mut self, operation: &Operation) -> Result<()> {
         self.check_owner("x-amz-expected-bucket-owner")?;
-        let Some((action, resource)) = required(operation) else { return Ok(()) };
-        self.require(action, resource)?;
+        let Some((action, resource)) = required(operation) else {
+            let tells_nothing = matches!(operation, Operation::DeleteObjects { .. });
+            return if tells_nothing || self.principal().is_some() { Ok(()) } else { Err(Error::AccessDenied) };
+        };
+        self.require_named(access::policy_name(operation), action, resource)?;
         match resource {
             Resource::Object { bucket, key } => self.spare_metadata(action, bucket, key).await,
             Resource::Server | Resource::Bucket(_) => Ok(()),
@@ -186,12 +268,6 @@ impl Call<'_> {
             (None, _) | (Some(Named::Earlier), Action::DeleteObject) => Ok(()),
             (Some(Named::Current | Named::Earlier), _) => Err(Error::MetadataInUse),
         }
-    }
-
-    /// # Errors
-    /// `Error::AccessDenied`.
-    pub fn require(&self, action: Action, resource: Resource<'_>) -> Result<()> {
-        if self.caller.may(action, resource) { Ok(()) } else { Err(Error::AccessDenied) }
     }
 
     /// Whether the owner that the header `name` expects is the one shown to this caller.
@@ -245,10 +321,15 @@ pub(super) fn required(operation: &Operation) -> Option<(Action, Resource<'_>)> 
     let object = Object::resource;
     Some(match operation {
         // The keys of the document are authorised one by one; what is not implemented tells nothing.
-        Operation::Preflight | Operation::DeleteObjects { .. } | Operation::NotImplemented(_) => return None,
+        Operation::Preflight { .. }
+        | Operation::DeleteObjects { .. }
+        | Operation::PostObject { .. }
+        | Operation::SecurityTokens
+        | Operation::NotImplemented(_) => return None,
         Operation::ListBuckets { .. } => (Action::ListBuckets, Resource::Server),
         Operation::CreateBucket { bucket } => (Action::CreateBucket, Resource::Bucket(bucket.as_str())),
         Operation::DeleteBucket { bucket } => (Action::DeleteBucket, Resource::Bucket(bucket.as_str())),
+        Operation::Configure { bucket, .. } => (Action::ConfigureBucket, Resource::Bucket(bucket.as_str())),
         Operation::HeadBucket { bucket }
         | Operation::GetBucketLocation { bucket }
         | Operation::GetBucketVersioning { bucket } => (Action::HeadBucket, Resource::Bucket(bucket.as_str())),
@@ -281,7 +362,10 @@ impl Object {
 
 async fn dispatch(call: &mut Call<'_>, operation: Operation) -> Result<Response<S3Body>> {
     match operation {
-        Operation::Preflight => Err(Error::CorsNotEnabled),
+        Operation::Preflight { .. } => Err(Error::CorsNotEnabled),
+        Operation::PostObject { bucket } => post_object::post_object(call, &bucket).await,
+        Operation::SecurityTokens => sts::answer(call).await,
+        Operation::Configure { bucket, call: what } => config::answer(call, &bucket, what).await,
         Operation::NotImplemented(name) => Err(Error::NotImplemented(name)),
         Operation::ListBuckets { prefix, after, limit } => buckets::list_buckets(call, &prefix, after, limit).await,
         Operation::CreateBucket { bucket } => buckets::create_bucket(call, &bucket).await,

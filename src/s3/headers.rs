@@ -12,6 +12,10 @@ use http::{HeaderMap, HeaderName, HeaderValue, header};
 /// User metadata of one object: names without their prefix, and values. Bytes.
 pub const METADATA_BYTES_MAX: usize = 2048;
 
+/// Where a website redirects to. Bytes.
+const REDIRECT_LOCATION_BYTES_MAX: usize = 2048;
+
+const REDIRECT_LOCATION: HeaderName = HeaderName::from_static("x-amz-website-redirect-location");
 const METADATA_PREFIX: &str = "x-amz-meta-";
 const DEFAULT_CONTENT_TYPE: &str = "binary/octet-stream";
 const STORAGE_CLASS: &str = "STANDARD";
@@ -24,7 +28,7 @@ const ACLS_KNOWN: [&str; 5] =
     ["public-read", "public-read-write", "authenticated-read", "aws-exec-read", "log-delivery-write"];
 
 /// Headers of writes that ask for what this server does not do. Empty values ask for nothing.
-const NOT_IMPLEMENTED: [&str; 10] = [
+const NOT_IMPLEMENTED: [&str; 9] = [
     "x-amz-server-side-encryption",
     "x-amz-server-side-encryption-aws-kms-key-id",
     "x-amz-server-side-encryption-context",
@@ -33,7 +37,6 @@ const NOT_IMPLEMENTED: [&str; 10] = [
     "x-amz-server-side-encryption-customer-key",
     "x-amz-copy-source-server-side-encryption-customer-algorithm",
     "x-amz-tagging",
-    "x-amz-website-redirect-location",
     "x-amz-write-offset-bytes",
 ];
 
@@ -63,7 +66,8 @@ fn utf8<'a>(name: &'static str, value: &'a HeaderValue) -> Result<&'a str> {
 /// The headers to keep with an object, from the request that makes it.
 ///
 /// # Errors
-/// `Error::MetadataTooLarge`, or `Error::InvalidArgument` for a value that is not UTF-8.
+/// `Error::MetadataTooLarge`, `Error::InvalidRedirectLocation`, or `Error::InvalidArgument` for a value that is not
+/// UTF-8.
 pub fn object_headers(headers: &HeaderMap) -> Result<ObjectHeaders> {
     let owned = |name| -> Result<Option<String>> { Ok(text(headers, name)?.map(str::to_owned)) };
     Ok(ObjectHeaders {
@@ -73,8 +77,24 @@ pub fn object_headers(headers: &HeaderMap) -> Result<ObjectHeaders> {
         content_language: owned("content-language")?,
         cache_control: owned("cache-control")?,
         expires: owned("expires")?,
+        website_redirect_location: redirect_location(headers)?,
         user_metadata: user_metadata(headers)?,
     })
+}
+
+/// Where a website would send readers of the object: a key of the bucket, or a URL.
+///
+/// # Errors
+/// `Error::InvalidRedirectLocation`.
+fn redirect_location(headers: &HeaderMap) -> Result<Option<String>> {
+    let Some(location) = text(headers, "x-amz-website-redirect-location")?.filter(|value| !value.is_empty()) else {
+        return Ok(None);
+    };
+    let is_known = ["/", "http://", "https://"].into_iter().any(|start| location.starts_with(start));
+    if !is_known || location.len() > REDIRECT_LOCATION_BYTES_MAX {
+        return Err(Error::InvalidRedirectLocation);
+    }
+    Ok(Some(location.to_owned()))
 }
 
 /// The encoding without the framing that is gone once the body is read.
@@ -148,6 +168,7 @@ pub fn write_object(answer: &mut HeaderMap, object: &ObjectInfo) {
         (header::CONTENT_LANGUAGE, &kept.content_language),
         (header::CACHE_CONTROL, &kept.cache_control),
         (header::EXPIRES, &kept.expires),
+        (REDIRECT_LOCATION, &kept.website_redirect_location),
     ] {
         if let Some(value) = value {
             put(answer, name, value);
@@ -170,6 +191,11 @@ pub fn write_validators(answer: &mut HeaderMap, object: &ObjectInfo) {
 pub fn write_checksum(answer: &mut HeaderMap, checksum: &Checksum) {
     put(answer, checksum::header(checksum.algorithm), &checksum.value);
     put(answer, HeaderName::from_static("x-amz-checksum-type"), checksum::type_name(checksum.kind));
+}
+
+/// Whether the query asks for other headers than the object has.
+pub fn has_overrides(query: &Query) -> bool {
+    OVERRIDES.iter().any(|(parameter, _)| query.has(parameter))
 }
 
 /// Replaces headers of the answer as the query asks.

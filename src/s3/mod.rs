@@ -8,15 +8,20 @@
 //! Elsewhere: keys and grants are `auth`'s, bytes and names on disk are `store`'s, listeners and request lines are
 //! `server`'s, which reads [`Answered`] off each answer.
 
+mod access;
 mod answer;
 mod authenticate;
 pub mod body;
+mod bucket_policy;
+mod bucket_tags;
 mod buckets;
 mod checksum;
 pub mod chunked;
 mod complete;
 mod conditions;
+mod config;
 mod copy;
+mod cors;
 mod delete;
 mod error;
 mod front;
@@ -26,10 +31,14 @@ mod list;
 mod multipart;
 mod objects;
 mod operation;
+mod post_form;
+mod post_object;
+mod post_policy;
 mod query;
 mod range;
 mod receive;
 pub mod sigv4;
+mod sts;
 #[cfg(test)]
 mod tests;
 mod xml;

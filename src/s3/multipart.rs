@@ -4,6 +4,7 @@
 use super::{
     answer::{self, S3Body},
     checksum::{self, Claim},
+    conditions,
     error::{Error, Result, Subject},
     front::Call,
     headers::{self, quoted},
@@ -13,7 +14,9 @@ use super::{
     receive::Incoming,
     xml,
 };
-use crate::store::{BucketName, Checksum, ChecksumAlgorithm, ChecksumType, NewUpload, PartInfo, Sealed};
+use crate::store::{
+    BucketName, Checksum, ChecksumAlgorithm, ChecksumType, NewUpload, OpenUploadInfo, PartInfo, Sealed, UploadChecksum,
+};
 use http::{HeaderName, Response, StatusCode, header};
 
 const CHECKSUM_ALGORITHM: HeaderName = HeaderName::from_static("x-amz-checksum-algorithm");
@@ -21,12 +24,15 @@ const CHECKSUM_TYPE: HeaderName = HeaderName::from_static("x-amz-checksum-type")
 
 /// Sorts behind every upload id: where a listing goes on after all uploads of one key.
 const AFTER_ALL_UPLOADS: &str = "\u{10ffff}";
+/// Hexadecimal digits of an upload's id.
+const UPLOAD_ID_CHARS: usize = 32;
 /// Pages of the store that one ListMultipartUploads may read while it groups keys, and uploads on each: few in tests.
 const STORE_PAGES_MAX: usize = if cfg!(test) { 2 } else { 100 };
 const STORE_PAGE: usize = if cfg!(test) { 5 } else { PAGE_MAX };
 
 /// What an upload without an algorithm gets. Its parts may state any checksum: each is verified, none is kept.
-const DEFAULT_CHECKSUM: (ChecksumAlgorithm, ChecksumType) = (checksum::DEFAULT_ALGORITHM, ChecksumType::FullObject);
+pub(super) const DEFAULT_CHECKSUM: UploadChecksum =
+    UploadChecksum { algorithm: checksum::DEFAULT_ALGORITHM, kind: ChecksumType::FullObject, asked: false };
 
 impl Part {
     pub(super) fn subject(&self) -> Subject<'_> {
@@ -48,7 +54,7 @@ pub(super) async fn create_multipart_upload(call: &mut Call<'_>, object: &Object
         out.text("UploadId", &upload_id);
     });
     let mut response = answer::document(document);
-    if let Some((algorithm, kind)) = asked {
+    if let Some(UploadChecksum { algorithm, kind, .. }) = asked {
         headers::put(response.headers_mut(), CHECKSUM_ALGORITHM, checksum::name(algorithm));
         headers::put(response.headers_mut(), CHECKSUM_TYPE, checksum::type_name(kind));
     }
@@ -56,41 +62,45 @@ pub(super) async fn create_multipart_upload(call: &mut Call<'_>, object: &Object
 }
 
 /// The checksum an upload is created for, and how that of the whole is made of its parts'.
-fn asked_checksum(call: &Call<'_>) -> Result<Option<(ChecksumAlgorithm, ChecksumType)>> {
+fn asked_checksum(call: &Call<'_>) -> Result<Option<UploadChecksum>> {
     let sent = &call.parts.headers;
     let algorithm = headers::text(sent, "x-amz-checksum-algorithm")?.filter(|name| !name.is_empty());
     let kind = headers::text(sent, "x-amz-checksum-type")?.filter(|name| !name.is_empty());
     let algorithm = algorithm.map(checksum::parse_name).transpose()?;
     let kind = kind.map(checksum::parse_type).transpose()?;
-    match (algorithm, kind) {
-        (None, None) => Ok(None),
-        (None, Some(_)) => Err(Error::invalid_request(
-            "The x-amz-checksum-type header can only be used with the x-amz-checksum-algorithm header.",
-        )),
-        (Some(ChecksumAlgorithm::Crc64Nvme), None) => Ok(Some(DEFAULT_CHECKSUM)),
-        (Some(algorithm), None) => Ok(Some((algorithm, ChecksumType::Composite))),
-        (Some(algorithm), Some(kind)) => match (algorithm, kind) {
-            (ChecksumAlgorithm::Crc64Nvme, ChecksumType::Composite)
-            | (ChecksumAlgorithm::Sha1 | ChecksumAlgorithm::Sha256, ChecksumType::FullObject) => {
-                Err(Error::InvalidRequest(
-                    format!(
-                        "The {} checksum type cannot be used with the {} checksum algorithm.",
-                        checksum::type_name(kind),
-                        checksum::name(algorithm).to_ascii_lowercase()
-                    )
-                    .into(),
-                ))
-            }
-            _ => Ok(Some((algorithm, kind))),
-        },
+    let (algorithm, kind) = match (algorithm, kind) {
+        (None, None) => return Ok(None),
+        (None, Some(_)) => {
+            return Err(Error::invalid_request(
+                "The x-amz-checksum-type header can only be used with the x-amz-checksum-algorithm header.",
+            ));
+        }
+        (Some(ChecksumAlgorithm::Crc64Nvme), None) => (ChecksumAlgorithm::Crc64Nvme, ChecksumType::FullObject),
+        (Some(algorithm), None) => (algorithm, ChecksumType::Composite),
+        (Some(algorithm), Some(kind)) => (algorithm, kind),
+    };
+    let possible = match kind {
+        ChecksumType::Composite => algorithm != ChecksumAlgorithm::Crc64Nvme,
+        ChecksumType::FullObject => algorithm.combines(),
+    };
+    if possible {
+        return Ok(Some(UploadChecksum { algorithm, kind, asked: true }));
     }
+    Err(Error::InvalidRequest(
+        format!(
+            "The {} checksum type cannot be used with the {} checksum algorithm.",
+            checksum::type_name(kind),
+            checksum::name(algorithm).to_ascii_lowercase()
+        )
+        .into(),
+    ))
 }
 
 pub(super) async fn upload_part(call: &mut Call<'_>, part: &Part) -> Result<Response<S3Body>> {
     let incoming = Incoming::plan(call)?;
     let upload = upload_checksum(call, part).await?;
     check_claim(incoming.claim.as_ref(), upload)?;
-    let received = incoming.receive(call, upload.0, &part.subject()).await?;
+    let received = incoming.receive(call, upload.algorithm, &part.subject()).await?;
     let stored = publish_part(call, part, received.sealed).await?;
     let mut response = answer::empty(StatusCode::OK);
     let answer = response.headers_mut();
@@ -101,30 +111,27 @@ pub(super) async fn upload_part(call: &mut Call<'_>, part: &Part) -> Result<Resp
     Ok(response)
 }
 
-/// The algorithm by which a part's digest is kept. Also finds out whether the upload is there, before a body is read.
+/// What a part's digest is kept by. Also finds out whether the upload is there, before a body is read.
 ///
 /// # Errors
 /// `Error::NoSuchUpload`, `Error::NoSuchBucket`.
-pub(super) async fn kept_algorithm(call: &mut Call<'_>, part: &Part) -> Result<ChecksumAlgorithm> {
-    Ok(upload_checksum(call, part).await?.0)
-}
-
-async fn upload_checksum(call: &mut Call<'_>, part: &Part) -> Result<(ChecksumAlgorithm, ChecksumType)> {
+pub(super) async fn upload_checksum(call: &mut Call<'_>, part: &Part) -> Result<UploadChecksum> {
     let Object { bucket, key } = &part.object;
     let found = call.front.store.upload_checksum(bucket, key, &part.upload_id).await;
     Ok(found.map_err(|error| part.subject().error(error))?.unwrap_or(DEFAULT_CHECKSUM))
 }
 
-/// Whether a part may state `claim`: the upload's algorithm, and for a composite checksum it must.
-fn check_claim(claim: Option<&Claim>, (algorithm, kind): (ChecksumAlgorithm, ChecksumType)) -> Result<()> {
+/// Whether a part may state `claim`: by the upload's algorithm where one was asked for, and then for a composite checksum
+/// it must.
+fn check_claim(claim: Option<&Claim>, upload: UploadChecksum) -> Result<()> {
     let actual = match claim {
-        Some(claim) if claim.algorithm == algorithm => return Ok(()),
-        _ if algorithm == DEFAULT_CHECKSUM.0 => return Ok(()),
+        _ if !upload.asked => return Ok(()),
+        Some(claim) if claim.algorithm == upload.algorithm => return Ok(()),
         Some(claim) => checksum::name(claim.algorithm),
-        None if kind == ChecksumType::FullObject => return Ok(()),
+        None if upload.kind == ChecksumType::FullObject => return Ok(()),
         None => "null",
     };
-    let expected = checksum::name(algorithm);
+    let expected = checksum::name(upload.algorithm);
     Err(Error::InvalidRequest(
         format!("Checksum Type mismatch occurred, expected checksum Type: {expected}, actual checksum Type: {actual}")
             .into(),
@@ -142,12 +149,25 @@ pub(super) async fn abort_multipart_upload(
     object: &Object,
     upload_id: &str,
 ) -> Result<Response<S3Body>> {
-    if call.parts.headers.contains_key("x-amz-if-match-initiated-time") {
-        return Err(Error::HeaderNotImplemented { header: "x-amz-if-match-initiated-time" });
-    }
+    check_initiated(call, object, upload_id).await?;
     let aborted = call.front.store.abort_upload(&object.bucket, &object.key, upload_id).await;
     aborted.map_err(|error| Subject { upload_id, ..object.subject() }.error(error))?;
     Ok(answer::empty(StatusCode::NO_CONTENT))
+}
+
+/// Whether the upload began when its client says so, to the second. A time to come says nothing, as in conditions of reads.
+async fn check_initiated(call: &mut Call<'_>, object: &Object, upload_id: &str) -> Result<()> {
+    let header = "x-amz-if-match-initiated-time";
+    let Some(expected_s) = headers::text(&call.parts.headers, header)?.and_then(conditions::date_s) else {
+        return Ok(());
+    };
+    let started = call.front.store.upload_started_ms(&object.bucket, &object.key, upload_id).await;
+    let started_ms = started.map_err(|error| Subject { upload_id, ..object.subject() }.error(error))?;
+    let is_to_come = expected_s > call.now_ms.div_euclid(1000);
+    if is_to_come || started_ms.div_euclid(1000) == expected_s {
+        return Ok(());
+    }
+    Err(Error::PreconditionFailed("If-Match-Initiated-Time"))
 }
 
 /// Which parts a ListParts answers, and how.
@@ -186,23 +206,22 @@ pub(super) async fn list_parts(
         out.value("NextPartNumberMarker", parts.last().map_or(0, |part| part.number));
         out.value("MaxParts", page.limit);
         out.value("IsTruncated", truncated);
-        if let Some((algorithm, kind)) = upload {
-            out.text("ChecksumAlgorithm", checksum::name(algorithm));
-            out.text("ChecksumType", checksum::type_name(kind));
-        }
+        let asked = upload.filter(|upload| upload.asked);
+        out.text("ChecksumAlgorithm", asked.map_or("null", |asked| checksum::name(asked.algorithm)));
+        out.text("ChecksumType", asked.map_or("null", |asked| checksum::type_name(asked.kind)));
         for part in &parts {
-            out.element("Part", |out| write_part(out, part));
+            out.element("Part", |out| write_part(out, part, asked.is_some()));
         }
     });
     Ok(answer::document(document))
 }
 
-fn write_part(out: &mut xml::Writer, part: &PartInfo) {
+fn write_part(out: &mut xml::Writer, part: &PartInfo, shows_checksum: bool) {
     out.value("PartNumber", part.number);
     out.text("LastModified", &timestamp(part.last_modified_ms));
     out.text("ETag", &quoted(&part.etag));
     out.value("Size", part.size);
-    if let Some(checksum) = &part.checksum {
+    if let Some(checksum) = part.checksum.as_ref().filter(|_| shows_checksum) {
         out.text(checksum::element(checksum.algorithm), &checksum.value);
     }
 }
@@ -210,8 +229,7 @@ fn write_part(out: &mut xml::Writer, part: &PartInfo) {
 /// A page of open uploads, grouped by the listing's delimiter.
 #[derive(Default)]
 struct UploadsPage {
-    /// Key, upload id, when initiated (ms).
-    uploads: Vec<(String, String, i64)>,
+    uploads: Vec<OpenUploadInfo>,
     common_prefixes: Vec<String>,
     /// Key and upload id behind which the next page begins.
     next: Option<(String, String)>,
@@ -226,10 +244,11 @@ pub(super) async fn list_multipart_uploads(
 ) -> Result<Response<S3Body>> {
     // Without a key an upload id marks nothing.
     let upload_id_marker = upload_id_marker.filter(|_| key_marker.is_some());
-    let after = key_marker.clone().map(|key| {
-        let upload_id = upload_id_marker.clone().unwrap_or_else(|| AFTER_ALL_UPLOADS.to_owned());
-        (key, upload_id)
-    });
+    let after = match (&key_marker, &upload_id_marker) {
+        (None, _) => None,
+        (Some(key), None) => Some((key.clone(), AFTER_ALL_UPLOADS.to_owned())),
+        (Some(key), Some(upload_id)) => Some(upload_named(call, bucket, key, upload_id).await?),
+    };
     let page = uploads_page(call, bucket, listing, after).await?;
     let document = xml::document("ListMultipartUploadsResult", Some(xml::NAMESPACE), |out| {
         out.text("Bucket", bucket.as_str());
@@ -247,14 +266,18 @@ pub(super) async fn list_multipart_uploads(
         }
         out.value("MaxUploads", listing.limit);
         out.value("IsTruncated", page.next.is_some());
-        for (key, upload_id, initiated_ms) in &page.uploads {
+        for upload in &page.uploads {
             out.element("Upload", |out| {
-                out.text("Key", &listing.shown(key));
-                out.text("UploadId", upload_id);
+                out.text("Key", &listing.shown(upload.key.as_str()));
+                out.text("UploadId", &upload.id);
                 write_owner(out, "Initiator", call.owner());
                 write_owner(out, "Owner", call.owner());
                 out.text("StorageClass", "STANDARD");
-                out.text("Initiated", &timestamp(*initiated_ms));
+                out.text("Initiated", &timestamp(upload.started_ms));
+                if let Some(asked) = upload.checksum.filter(|checksum| checksum.asked) {
+                    out.text("ChecksumAlgorithm", checksum::name(asked.algorithm));
+                    out.text("ChecksumType", checksum::type_name(asked.kind));
+                }
             });
         }
         for prefix in &page.common_prefixes {
@@ -262,6 +285,23 @@ pub(super) async fn list_multipart_uploads(
         }
     });
     Ok(answer::document(document))
+}
+
+/// Where a listing goes on behind the upload that its markers name. One that is gone meanwhile is passed over.
+async fn upload_named(
+    call: &mut Call<'_>,
+    bucket: &BucketName,
+    key: &str,
+    upload_id: &str,
+) -> Result<(String, String)> {
+    let subject = Subject { bucket: bucket.as_str(), ..Subject::default() };
+    let found = call.front.store.upload_key(bucket, upload_id).await.map_err(|error| subject.error(error))?;
+    let is_ours = upload_id.len() == UPLOAD_ID_CHARS && upload_id.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let is_of_key = found.is_none_or(|found| found.as_str() == key);
+    if !is_ours || !is_of_key {
+        return Err(Error::invalid_argument("upload-id-marker", upload_id, "Invalid uploadId marker"));
+    }
+    Ok((key.to_owned(), upload_id.to_owned()))
 }
 
 /// Reads pages of the store until the listing's page is full or all uploads are seen. A group takes one place and is
@@ -280,8 +320,8 @@ async fn uploads_page(
         let read = call.front.store.list_uploads(bucket, &listing.prefix, after.take(), STORE_PAGE).await;
         let (uploads, more) = read.map_err(|error| subject.error(error))?;
         let mut last = None;
-        for (key, upload_id, initiated_ms) in uploads {
-            let key = key.as_str().to_owned();
+        for upload in uploads {
+            let (key, upload_id) = (upload.key.as_str().to_owned(), upload.id.clone());
             let group = common_prefix(&key, listing);
             let again = group.is_some_and(|group| {
                 shown.as_deref() == Some(group) || page.common_prefixes.last().is_some_and(|shown| shown == group)
@@ -297,7 +337,7 @@ async fn uploads_page(
             last = Some((key.clone(), upload_id.clone()));
             match group {
                 Some(group) => page.common_prefixes.push(group.to_owned()),
-                None => page.uploads.push((key, upload_id, initiated_ms)),
+                None => page.uploads.push(upload),
             }
         }
         if !more {
@@ -312,7 +352,7 @@ async fn uploads_page(
 
 /// The greater of the last upload and the last group shown.
 fn page_end(page: &UploadsPage) -> Option<(String, String)> {
-    let upload = page.uploads.last().map(|(key, upload_id, _)| (key.clone(), upload_id.clone()));
+    let upload = page.uploads.last().map(|upload| (upload.key.as_str().to_owned(), upload.id.clone()));
     let group = page.common_prefixes.last().map(|group| (group.clone(), String::new()));
     upload.max(group)
 }

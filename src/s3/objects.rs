@@ -7,13 +7,16 @@ use super::{
     error::{Error, Result, Subject},
     front::Call,
     headers,
-    operation::Object,
+    operation::{self, Object, PAGE_MAX},
     query::Query,
     range::{self, Span},
     receive::Incoming,
     xml,
 };
-use crate::store::{Condition, ObjectInfo, Terms};
+use crate::{
+    auth::grants::Authority,
+    store::{Condition, ObjectInfo, ObjectPart, Terms},
+};
 use http::{HeaderName, Response, StatusCode, header};
 use std::{ops::Range, sync::Arc};
 
@@ -87,7 +90,7 @@ async fn check_early(call: &mut Call<'_>, object: &Object, terms: &Terms, subjec
 struct ReadRequest {
     conditions: ReadConditions,
     range: Option<String>,
-    part: Option<u32>,
+    part: Option<PartAsked>,
     now_ms: i64,
 }
 
@@ -98,13 +101,13 @@ struct Selection {
 }
 
 impl ReadRequest {
-    fn of(call: &Call<'_>, part: Option<u32>) -> Result<ReadRequest> {
+    fn of(call: &Call<'_>, by_part: bool) -> Result<ReadRequest> {
         let sent = &call.parts.headers;
         let range = headers::text(sent, "range")?.map(str::to_owned);
-        if range.is_some() && part.is_some() {
+        if range.is_some() && by_part {
             return Err(Error::invalid_request("Cannot specify both Range header and partNumber query parameter"));
         }
-        Ok(ReadRequest { conditions: ReadConditions::of_read(sent), range, part, now_ms: call.now_ms })
+        Ok(ReadRequest { conditions: ReadConditions::of_read(sent), range, part: None, now_ms: call.now_ms })
     }
 
     fn select(&self, object: &ObjectInfo) -> Result<Selection> {
@@ -117,8 +120,8 @@ impl ReadRequest {
             Verdict::Failed(condition) => return Err(Error::PreconditionFailed(condition)),
         }
         let whole = 0..object.size;
-        if let Some(part) = self.part {
-            return select_part(object, part);
+        if let Some(part) = &self.part {
+            return part.select(object);
         }
         match range::resolve(self.range.as_deref(), object.size) {
             Span::Whole => Ok(Selection { range: whole, status: StatusCode::OK }),
@@ -130,21 +133,43 @@ impl ReadRequest {
     }
 }
 
-/// An object made in one piece is its own part 1. Where the parts of an uploaded object begin is not recorded.
-fn select_part(object: &ObjectInfo, part: u32) -> Result<Selection> {
-    let actual = object.parts.unwrap_or(1);
-    if part > actual {
-        return Err(Error::InvalidPartNumber { requested: part, actual });
+/// A part asked for by its number, counted from 1, and where the index found it.
+struct PartAsked {
+    number: u32,
+    /// The entity tag of the object it is part of, and its bytes.
+    found: Option<(String, Range<u64>)>,
+}
+
+impl PartAsked {
+    async fn find(call: &mut Call<'_>, object: &Object, number: u32) -> Result<(PartAsked, ObjectInfo)> {
+        let found = call.front.store.object_part(&object.bucket, &object.key, number).await;
+        let (info, part) = found.map_err(|error| object.subject().error(error))?;
+        let found = part.map(|part| (info.etag.clone(), part.start..part.start + part.size));
+        Ok((PartAsked { number, found }, info))
     }
-    if actual > 1 {
-        return Err(Error::NotImplemented("GetObject by part number"));
+
+    /// An object made in one piece is its own part 1.
+    fn select(&self, object: &ObjectInfo) -> Result<Selection> {
+        let (requested, actual) = (self.number, object.parts.unwrap_or(1));
+        if requested > actual {
+            return Err(Error::InvalidPartNumber { requested, actual });
+        }
+        let range = match (&self.found, object.parts) {
+            (_, None) => 0..object.size,
+            (Some((etag, range)), Some(_)) if *etag == object.etag => range.clone(),
+            (_, Some(_)) => return Err(Error::Replaced),
+        };
+        let status = if object.size == 0 { StatusCode::OK } else { StatusCode::PARTIAL_CONTENT };
+        Ok(Selection { range, status })
     }
-    let status = if object.size == 0 { StatusCode::OK } else { StatusCode::PARTIAL_CONTENT };
-    Ok(Selection { range: 0..object.size, status })
 }
 
 pub(super) async fn get_object(call: &mut Call<'_>, object: &Object, part: Option<u32>) -> Result<Response<S3Body>> {
-    let request = Arc::new(ReadRequest::of(call, part)?);
+    let mut request = ReadRequest::of(call, part.is_some())?;
+    if let Some(number) = part {
+        request.part = Some(PartAsked::find(call, object, number).await?.0);
+    }
+    let request = Arc::new(request);
     let subject = object.subject();
     let decide = request.clone();
     let pick = move |info: &ObjectInfo| decide.select(info).ok().map(|selection| selection.range);
@@ -159,9 +184,18 @@ pub(super) async fn get_object(call: &mut Call<'_>, object: &Object, part: Optio
 }
 
 pub(super) async fn head_object(call: &mut Call<'_>, object: &Object, part: Option<u32>) -> Result<Response<S3Body>> {
-    let request = ReadRequest::of(call, part)?;
-    let found = call.front.store.head(&object.bucket, &object.key).await;
-    let info = found.map_err(|error| object.subject().error(error))?;
+    let mut request = ReadRequest::of(call, part.is_some())?;
+    let info = match part {
+        None => {
+            let found = call.front.store.head(&object.bucket, &object.key).await;
+            found.map_err(|error| object.subject().error(error))?
+        }
+        Some(number) => {
+            let (asked, info) = PartAsked::find(call, object, number).await?;
+            request.part = Some(asked);
+            info
+        }
+    };
     let selection = request.select(&info)?;
     read_head(call, &info, &selection, part)
 }
@@ -190,16 +224,24 @@ fn read_head(call: &Call<'_>, info: &ObjectInfo, selection: &Selection, part: Op
     {
         headers::put(answer, PARTS_COUNT, &parts.to_string());
     }
-    headers::write_overrides(answer, &Query::parse(call.parts.uri.query().unwrap_or(""))?)?;
+    let query = Query::parse(call.parts.uri.query().unwrap_or(""))?;
+    if call.caller.authority == Authority::Anonymous && headers::has_overrides(&query) {
+        return Err(Error::invalid_request(
+            "Request specific response headers cannot be used for anonymous GET requests.",
+        ));
+    }
+    headers::write_overrides(answer, &query)?;
     Ok(response)
 }
 
 pub(super) async fn get_object_attributes(call: &mut Call<'_>, object: &Object) -> Result<Response<S3Body>> {
     super::buckets::require_bucket(call, &object.bucket).await?;
     let wanted = attributes(call)?;
-    let found = call.front.store.head(&object.bucket, &object.key).await;
-    let info = found.map_err(|error| object.subject().error(error))?;
     let wants = |name| wanted.contains(&name);
+    let page = PartsPage::of(call)?;
+    let limit = if wants("ObjectParts") { page.limit } else { 0 };
+    let found = call.front.store.object_parts(&object.bucket, &object.key, page.after, limit).await;
+    let (info, parts, truncated) = found.map_err(|error| object.subject().error(error))?;
     let document = xml::document("GetObjectAttributesResponse", Some(xml::NAMESPACE), |out| {
         if wants("ETag") {
             out.text("ETag", &info.etag);
@@ -213,9 +255,9 @@ pub(super) async fn get_object_attributes(call: &mut Call<'_>, object: &Object) 
             });
         }
         if wants("ObjectParts")
-            && let Some(parts) = info.parts
+            && let Some(count) = info.parts
         {
-            out.element("ObjectParts", |out| out.value("PartsCount", parts));
+            out.element("ObjectParts", |out| page.write(out, count, &parts, truncated));
         }
         if wants("StorageClass") {
             out.text("StorageClass", "STANDARD");
@@ -228,6 +270,42 @@ pub(super) async fn get_object_attributes(call: &mut Call<'_>, object: &Object) 
     let date = conditions::http_date(info.last_modified_ms);
     headers::put(response.headers_mut(), header::LAST_MODIFIED, &date);
     Ok(response)
+}
+
+/// Which parts GetObjectAttributes answers.
+struct PartsPage {
+    after: u32,
+    limit: usize,
+}
+
+impl PartsPage {
+    fn of(call: &Call<'_>) -> Result<PartsPage> {
+        let number =
+            |name: &'static str| match headers::text(&call.parts.headers, name)?.filter(|text| !text.is_empty()) {
+                None => Ok(None),
+                Some(text) => operation::bounded(text, name).map(Some),
+            };
+        let after = number("x-amz-part-number-marker")?.unwrap_or(0);
+        let limit = number("x-amz-max-parts")?.and_then(|limit| usize::try_from(limit).ok());
+        Ok(PartsPage { after: u32::try_from(after).unwrap_or(0), limit: limit.unwrap_or(PAGE_MAX).min(PAGE_MAX) })
+    }
+
+    fn write(&self, out: &mut xml::Writer, count: u32, parts: &[ObjectPart], truncated: bool) {
+        out.value("IsTruncated", truncated);
+        out.value("MaxParts", self.limit);
+        out.value("NextPartNumberMarker", parts.last().map_or(0, |part| part.number));
+        out.value("PartNumberMarker", self.after);
+        for part in parts {
+            out.element("Part", |out| {
+                if let Some(checksum) = &part.checksum {
+                    out.text(checksum::element(checksum.algorithm), &checksum.value);
+                }
+                out.value("PartNumber", part.number);
+                out.value("Size", part.size);
+            });
+        }
+        out.value("PartsCount", count);
+    }
 }
 
 fn attributes(call: &Call<'_>) -> Result<Vec<&'static str>> {

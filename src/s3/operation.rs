@@ -5,6 +5,7 @@
 //! ([`Operation::NotImplemented`]), so that it is never mistaken for another one.
 
 use super::{
+    config::ConfigCall,
     error::{Error, Result},
     query::Query,
 };
@@ -29,6 +30,13 @@ pub struct Request<'a> {
     pub query: &'a str,
     /// Whether there is an `x-amz-copy-source` header.
     pub copies: bool,
+}
+
+impl Request<'_> {
+    /// The bucket that is named, where the request names one.
+    pub fn bucket(&self, base_host: Option<&str>) -> Option<BucketName> {
+        target(self, base_host).ok()?.0
+    }
 }
 
 /// An object named by a request.
@@ -61,8 +69,21 @@ pub struct Listing {
 /// Everything a request can ask for, with the parameters of its query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Operation {
-    /// A cross-origin preflight: refused, without authentication.
-    Preflight,
+    /// A cross-origin preflight: answered without authentication.
+    Preflight {
+        bucket: Option<BucketName>,
+    },
+    /// A browser's form: who sends it, and its key, are in its body.
+    PostObject {
+        bucket: BucketName,
+    },
+    /// A call of the Security Token Service, named in its body.
+    SecurityTokens,
+    /// What a bucket is configured with.
+    Configure {
+        bucket: BucketName,
+        call: ConfigCall,
+    },
     ListBuckets {
         prefix: String,
         after: Option<String>,
@@ -200,11 +221,11 @@ impl Operation {
     /// # Errors
     /// The request names no operation of S3, or names one with a bucket, key or parameter that is not valid.
     pub fn parse(request: &Request<'_>, base_host: Option<&str>) -> Result<Operation> {
-        if request.method == Method::OPTIONS {
-            return Ok(Operation::Preflight);
-        }
         let query = Query::parse(request.query)?;
         let (bucket, key) = target(request, base_host)?;
+        if request.method == Method::OPTIONS {
+            return Ok(Operation::Preflight { bucket });
+        }
         match (bucket, key) {
             (None, _) => service_operation(request.method, &query),
             (Some(bucket), None) => bucket_operation(request.method, bucket, &query),
@@ -215,7 +236,10 @@ impl Operation {
     /// The operation's name in the S3 API reference.
     pub fn name(&self) -> &'static str {
         match self {
-            Operation::Preflight => "Preflight",
+            Operation::Preflight { .. } => "Preflight",
+            Operation::PostObject { .. } => "PostObject",
+            Operation::SecurityTokens => "SecurityTokens",
+            Operation::Configure { call, .. } => call.name(),
             Operation::ListBuckets { .. } => "ListBuckets",
             Operation::CreateBucket { .. } => "CreateBucket",
             Operation::HeadBucket { .. } => "HeadBucket",
@@ -302,11 +326,15 @@ fn service_operation(method: &Method, query: &Query) -> Result<Operation> {
             after: query.text("continuation-token").filter(|token| !token.is_empty()),
             limit: max_buckets(query)?,
         }),
-        _ => Err(not_allowed(method, "SERVICE", "GET")),
+        Method::POST => Ok(Operation::SecurityTokens),
+        _ => Err(not_allowed(method, "SERVICE", "GET, POST")),
     }
 }
 
 fn bucket_operation(method: &Method, bucket: BucketName, query: &Query) -> Result<Operation> {
+    if let Some(call) = ConfigCall::of(method, query) {
+        return Ok(Operation::Configure { bucket, call });
+    }
     let known = |method: &Method| {
         let found = BUCKET_SUBRESOURCES.iter().find(|(name, _)| query.has(name));
         found.map(|(_, noun)| Operation::NotImplemented(not_implemented_name(method, noun)))
@@ -334,7 +362,7 @@ fn bucket_operation(method: &Method, bucket: BucketName, query: &Query) -> Resul
         Method::PUT => Ok(known(method).unwrap_or(Operation::CreateBucket { bucket })),
         Method::DELETE => Ok(known(method).unwrap_or(Operation::DeleteBucket { bucket })),
         Method::POST if query.has("delete") => Ok(Operation::DeleteObjects { bucket }),
-        Method::POST => Ok(known(method).unwrap_or(Operation::NotImplemented("PostObject"))),
+        Method::POST => Ok(known(method).unwrap_or(Operation::PostObject { bucket })),
         _ => Err(not_allowed(method, "BUCKET", "HEAD, GET, PUT, POST, DELETE")),
     }
 }
@@ -456,13 +484,16 @@ fn limit(query: &Query, name: &'static str) -> Result<usize> {
 }
 
 /// A number from 0 to 2^31 - 1.
-fn bounded(value: &str, name: &'static str) -> Result<i32> {
+///
+/// # Errors
+/// `Error::InvalidArgument` about `name`.
+pub fn bounded(value: &str, name: &'static str) -> Result<i32> {
     match value.parse::<i32>() {
         Ok(number) if number >= 0 => Ok(number),
         Ok(_) => Err(Error::invalid_argument(
             name,
             value,
-            format!("Argument {name} must be an integer between 0 and 2147483647"),
+            format!("Argument {value} must be an integer between 0 and 2147483647"),
         )),
         Err(_) => Err(Error::invalid_argument(
             name,

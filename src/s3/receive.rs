@@ -2,11 +2,11 @@
 
 use super::{
     body::BodyPlan,
-    checksum::{self, Claim, Hasher},
+    checksum::{self, Claim},
     error::{Error, Result, Subject},
     front::Call,
 };
-use crate::store::{Checksum, ChecksumAlgorithm, Sealed};
+use crate::store::{Checksum, ChecksumAlgorithm, Hasher, Sealed};
 
 /// A body that is about to be read.
 pub(super) struct Incoming {

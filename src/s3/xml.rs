@@ -10,6 +10,9 @@ use std::fmt::Write;
 /// Namespace of every S3 document but errors.
 pub const NAMESPACE: &str = "http://s3.amazonaws.com/doc/2006-03-01/";
 
+/// Namespace of the attribute that says of which type an element is.
+const TYPE_NAMESPACE: &str = "http://www.w3.org/2001/XMLSchema-instance";
+
 /// Elements inside one another in a request document.
 const DEPTH_MAX: usize = 16;
 /// Elements of a request document: 10,000 parts with eight fields each fit.
@@ -62,6 +65,13 @@ impl Writer {
     /// An element that holds elements.
     pub fn element(&mut self, name: &str, content: impl FnOnce(&mut Writer)) {
         self.open(name);
+        content(self);
+        self.close(name);
+    }
+
+    /// An element that holds elements and says of which type it is.
+    pub fn element_of_type(&mut self, name: &str, kind: &str, content: impl FnOnce(&mut Writer)) {
+        self.open(&format!("{name} xmlns:xsi=\"{TYPE_NAMESPACE}\" xsi:type=\"{kind}\""));
         content(self);
         self.close(name);
     }

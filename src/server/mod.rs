@@ -58,6 +58,10 @@ pub enum Error {
     Database(#[source] sqlx::Error),
     #[error("catalog database cannot be migrated")]
     Migrate(#[source] sqlx::migrate::MigrateError),
+    #[error(
+        "warehouse {name} cannot be made: another one overlaps its location {location} (settings warehouse, bucket)"
+    )]
+    WarehouseOverlaps { name: String, location: String },
     #[error("object store cannot be opened")]
     Store(#[source] crate::store::Error),
     /// What a failed sync was to keep may be gone although the kernel says otherwise from then on: only a start that

@@ -6,7 +6,10 @@ use crate::{
     auth::{Auth, AuthSettings, MasterKey, NewKey},
     catalog::Caches,
     config::Settings,
-    db::{self, DatabaseSettings, Db, warehouses::WarehouseRow},
+    db::{
+        self, DatabaseSettings, Db,
+        warehouses::{Create, WarehouseRow},
+    },
     store::{self, Store, StoreSettings},
 };
 use std::{
@@ -100,8 +103,12 @@ async fn make_first_warehouse(app: &App) -> Result<(), Error> {
         id: uuid::Uuid::now_v7(),
         name: settings.warehouse.clone(),
         location: format!("s3://{}", settings.bucket.as_str()),
+        storage: None,
+        sealed_secret: None,
     };
-    // Another replica may have been faster: then its row stands.
-    db::warehouses::create(&app.db, &row).await.map_err(Error::Database)?;
-    Ok(())
+    match db::warehouses::create(&app.db, &row).await.map_err(Error::Database)? {
+        // Another replica may have been faster: then its row stands.
+        Create::Done | Create::Exists => Ok(()),
+        Create::Overlaps => Err(Error::WarehouseOverlaps { name: row.name, location: row.location }),
+    }
 }

@@ -5,6 +5,7 @@ use aws_lc_rs::digest;
 use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
 use crc_fast::CrcAlgorithm;
 use md5::{Digest, Md5};
+use xxhash_rust::{xxh3::Xxh3, xxh64::Xxh64};
 
 /// Stored bytes are checked in blocks of this many; the last one may be shorter.
 pub(super) const BLOCK_BYTES: usize = 64 << 10;
@@ -34,58 +35,77 @@ pub(super) fn block_count(bytes: u64) -> u64 {
 /// MD5 and, where asked for, one more digest of the same bytes.
 pub(super) struct Digests {
     md5: Md5,
-    checksum: Option<(ChecksumAlgorithm, Running)>,
+    checksum: Option<Hasher>,
+}
+
+/// One digest being computed.
+pub struct Hasher {
+    algorithm: ChecksumAlgorithm,
+    running: Running,
 }
 
 enum Running {
     Crc(Box<crc_fast::Digest>),
+    Md5(Box<Md5>),
     Sha(digest::Context),
+    Xxh3(Box<Xxh3>),
+    Xxh64(Box<Xxh64>),
 }
 
 impl Digests {
     pub fn new(algorithm: Option<ChecksumAlgorithm>) -> Self {
-        Self { md5: Md5::new(), checksum: algorithm.map(|algorithm| (algorithm, Running::new(algorithm))) }
+        Self { md5: Md5::new(), checksum: algorithm.map(Hasher::new) }
     }
 
     pub fn update(&mut self, bytes: &[u8]) {
         self.md5.update(bytes);
-        if let Some((_, running)) = &mut self.checksum {
-            running.update(bytes);
+        if let Some(hasher) = &mut self.checksum {
+            hasher.update(bytes);
         }
     }
 
     pub fn finish(self) -> ([u8; 16], Option<(ChecksumAlgorithm, Vec<u8>)>) {
-        let checksum = self.checksum.map(|(algorithm, running)| (algorithm, running.finish(algorithm)));
+        let checksum = self.checksum.map(|hasher| (hasher.algorithm, hasher.finish()));
         (self.md5.finalize().into(), checksum)
     }
 }
 
-impl Running {
-    fn new(algorithm: ChecksumAlgorithm) -> Self {
-        match algorithm {
-            ChecksumAlgorithm::Sha1 => Self::Sha(digest::Context::new(&digest::SHA1_FOR_LEGACY_USE_ONLY)),
-            ChecksumAlgorithm::Sha256 => Self::Sha(digest::Context::new(&digest::SHA256)),
-            ChecksumAlgorithm::Crc32 => Self::crc(CrcAlgorithm::Crc32IsoHdlc),
-            ChecksumAlgorithm::Crc32c => Self::crc(CrcAlgorithm::Crc32Iscsi),
-            ChecksumAlgorithm::Crc64Nvme => Self::crc(CrcAlgorithm::Crc64Nvme),
+impl Hasher {
+    pub fn new(algorithm: ChecksumAlgorithm) -> Self {
+        let crc = |kind| Running::Crc(Box::new(crc_fast::Digest::new(kind)));
+        let running = match algorithm {
+            ChecksumAlgorithm::Crc32 => crc(CrcAlgorithm::Crc32IsoHdlc),
+            ChecksumAlgorithm::Crc32c => crc(CrcAlgorithm::Crc32Iscsi),
+            ChecksumAlgorithm::Crc64Nvme => crc(CrcAlgorithm::Crc64Nvme),
+            ChecksumAlgorithm::Md5 => Running::Md5(Box::default()),
+            ChecksumAlgorithm::Sha1 => Running::Sha(digest::Context::new(&digest::SHA1_FOR_LEGACY_USE_ONLY)),
+            ChecksumAlgorithm::Sha256 => Running::Sha(digest::Context::new(&digest::SHA256)),
+            ChecksumAlgorithm::Sha512 => Running::Sha(digest::Context::new(&digest::SHA512)),
+            ChecksumAlgorithm::Xxh3 | ChecksumAlgorithm::Xxh128 => Running::Xxh3(Box::new(Xxh3::new())),
+            ChecksumAlgorithm::Xxh64 => Running::Xxh64(Box::new(Xxh64::new(0))),
+        };
+        Self { algorithm, running }
+    }
+
+    pub fn update(&mut self, bytes: &[u8]) {
+        match &mut self.running {
+            Running::Crc(crc) => crc.update(bytes),
+            Running::Md5(md5) => md5.update(bytes),
+            Running::Sha(sha) => sha.update(bytes),
+            Running::Xxh3(xxh) => xxh.update(bytes),
+            Running::Xxh64(xxh) => xxh.update(bytes),
         }
     }
 
-    fn crc(algorithm: CrcAlgorithm) -> Self {
-        Self::Crc(Box::new(crc_fast::Digest::new(algorithm)))
-    }
-
-    fn update(&mut self, bytes: &[u8]) {
-        match self {
-            Self::Crc(crc) => crc.update(bytes),
-            Self::Sha(sha) => sha.update(bytes),
-        }
-    }
-
-    fn finish(self, algorithm: ChecksumAlgorithm) -> Vec<u8> {
-        match self {
-            Self::Crc(crc) => crc_bytes(algorithm, crc.finalize()),
-            Self::Sha(sha) => sha.finish().as_ref().to_vec(),
+    /// The digest, in the byte order S3 shows it in.
+    pub fn finish(self) -> Vec<u8> {
+        match self.running {
+            Running::Crc(crc) => crc_bytes(self.algorithm, crc.finalize()),
+            Running::Md5(md5) => md5.finalize().to_vec(),
+            Running::Sha(sha) => sha.finish().as_ref().to_vec(),
+            Running::Xxh3(xxh) if self.algorithm == ChecksumAlgorithm::Xxh128 => xxh.digest128().to_be_bytes().to_vec(),
+            Running::Xxh3(xxh) => xxh.digest().to_be_bytes().to_vec(),
+            Running::Xxh64(xxh) => xxh.digest().to_be_bytes().to_vec(),
         }
     }
 }
@@ -116,8 +136,8 @@ pub(super) fn multipart_etag<'a>(etags: impl Iterator<Item = &'a str>) -> Option
 
 /// The checksum of an object from those of its parts (checksum, size), in order.
 ///
-/// `None` where a part has none of this algorithm, or where the algorithm has no such type: a digest of the SHA family
-/// cannot be combined, and a CRC64NVME is never composite.
+/// `None` where a part has none of this algorithm, or where the algorithm has no such type: only CRCs can be combined,
+/// and a CRC64NVME is never composite.
 pub(super) fn of_parts<'a>(
     algorithm: ChecksumAlgorithm,
     kind: ChecksumType,
@@ -138,13 +158,13 @@ fn composite(algorithm: ChecksumAlgorithm, digests: impl Iterator<Item = Option<
     if algorithm == ChecksumAlgorithm::Crc64Nvme {
         return None;
     }
-    let mut running = Running::new(algorithm);
+    let mut hasher = Hasher::new(algorithm);
     let mut count = 0;
     for digest in digests {
-        running.update(&digest?.0);
+        hasher.update(&digest?.0);
         count += 1;
     }
-    Some(format!("{}-{count}", BASE64.encode(running.finish(algorithm))))
+    Some(format!("{}-{count}", BASE64.encode(hasher.finish())))
 }
 
 fn combined(algorithm: ChecksumAlgorithm, digests: impl Iterator<Item = Option<(Vec<u8>, u64)>>) -> Option<String> {
@@ -152,7 +172,7 @@ fn combined(algorithm: ChecksumAlgorithm, digests: impl Iterator<Item = Option<(
         ChecksumAlgorithm::Crc32 => CrcAlgorithm::Crc32IsoHdlc,
         ChecksumAlgorithm::Crc32c => CrcAlgorithm::Crc32Iscsi,
         ChecksumAlgorithm::Crc64Nvme => CrcAlgorithm::Crc64Nvme,
-        ChecksumAlgorithm::Sha1 | ChecksumAlgorithm::Sha256 => return None,
+        _ => return None,
     };
     let mut whole = crc_fast::checksum(crc, b"");
     for digest in digests {
@@ -183,6 +203,18 @@ mod tests {
         assert_eq!(digest(ChecksumAlgorithm::Crc32, b"123456789").value, BASE64.encode([0xcb, 0xf4, 0x39, 0x26]));
         assert_eq!(digest(ChecksumAlgorithm::Crc32c, b"123456789").value, BASE64.encode([0xe3, 0x06, 0x92, 0x83]));
         assert_eq!(digest(ChecksumAlgorithm::Crc64Nvme, b"hello").value, "M3eFcAZSQlc=");
+        assert_eq!(
+            digest(ChecksumAlgorithm::Md5, b"").value,
+            BASE64.encode(hex::decode("d41d8cd98f00b204e9800998ecf8427e").unwrap())
+        );
+        assert_eq!(digest(ChecksumAlgorithm::Xxh64, b"").value, BASE64.encode(0xef46_db37_51d8_e999_u64.to_be_bytes()));
+        assert_eq!(digest(ChecksumAlgorithm::Xxh3, b"").value, BASE64.encode(0x2d06_8005_38d3_94c2_u64.to_be_bytes()));
+        let xxh128 = 0x99aa_06d3_0147_98d8_6001_c324_468d_497f_u128.to_be_bytes();
+        assert_eq!(digest(ChecksumAlgorithm::Xxh128, b"").value, BASE64.encode(xxh128));
+        let sha512 = hex::decode(
+            "ddaf35a193617abacc417349ae20413112e6fa4e89a97ea20a9eeee64b55d39a2192992a274fc1a836ba3c23a3feebbd454d4423643ce80e2a9ac94fa54ca49f",
+        );
+        assert_eq!(digest(ChecksumAlgorithm::Sha512, b"abc").value, BASE64.encode(sha512.unwrap()));
         assert_eq!(digest(ChecksumAlgorithm::Sha1, b"abc").value, "qZk+NkcGgWq6PiVxeFDCbJzQ2J0=");
         assert_eq!(digest(ChecksumAlgorithm::Sha256, b"abc").value, "ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0=");
     }
@@ -214,8 +246,7 @@ mod tests {
         for algorithm in ChecksumAlgorithm::ALL {
             let sum = digest(algorithm, b"abc");
             let of = |kind| of_parts(algorithm, kind, [(Some(&sum), 3)].into_iter()).is_some();
-            let sha = matches!(algorithm, ChecksumAlgorithm::Sha1 | ChecksumAlgorithm::Sha256);
-            assert_eq!(of(ChecksumType::FullObject), !sha, "{algorithm:?}");
+            assert_eq!(of(ChecksumType::FullObject), algorithm.combines(), "{algorithm:?}");
             assert_eq!(of(ChecksumType::Composite), algorithm != ChecksumAlgorithm::Crc64Nvme, "{algorithm:?}");
             assert!(of_parts(algorithm, ChecksumType::Composite, [(None, 3)].into_iter()).is_none());
         }

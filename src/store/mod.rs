@@ -12,21 +12,26 @@ mod index;
 mod lock;
 mod multipart;
 mod names;
+mod object_parts;
 mod object_store;
 mod reading;
 mod reaper;
 mod recover;
 mod scrub;
+mod settings;
 #[cfg(test)]
 mod tests;
 mod types;
 mod upload;
 mod verify;
 
+pub use checksum::Hasher;
 pub use names::{BucketName, ObjectKey};
+pub use settings::{BucketSettings, SettingName};
 pub use types::{
     Attempt, Checksum, ChecksumAlgorithm, ChecksumType, CompletedPart, Condition, Error, ListEntry, ListPage,
-    ListQuery, NewUpload, ObjectHeaders, ObjectInfo, PartInfo, Reading, Result, StoreSettings, Terms,
+    ListQuery, NewUpload, ObjectHeaders, ObjectInfo, ObjectPart, OpenUploadInfo, PartInfo, Reading, Result,
+    StoreSettings, Terms, UploadChecksum,
 };
 pub use upload::{Sealed, Upload};
 pub use verify::{Damage, Pass, Stats, Verification, damages, stats, verify};
@@ -39,6 +44,7 @@ use lock::FolderLock;
 use multipart::{Completion, PART_BYTES_MIN};
 use reaper::{Pins, Reaped, Reaper};
 use scrub::Suspects;
+use settings::SettingsCache;
 use std::{
     ops::Range,
     path::Path,
@@ -60,6 +66,7 @@ struct Inner {
     blocking: Blocking,
     suspects: Suspects,
     health: Arc<Health>,
+    settings: SettingsCache,
     /// Given up on closing; the threads hold it too, for as long as they may write.
     lock: Mutex<Option<Arc<FolderLock>>>,
     small_bytes_max: u64,
@@ -111,8 +118,8 @@ impl Store {
     /// # Errors
     /// `Error::NoSuchBucket`, `Error::BucketNotEmpty`.
     pub async fn delete_bucket(&self, bucket: &BucketName) -> Result<()> {
-        let bucket = bucket.clone();
-        self.free(move |write| buckets::delete(write, &bucket)).await
+        let named = bucket.clone();
+        self.change_settings(bucket, move |write| buckets::delete(write, &named)).await
     }
 
     pub async fn bucket_exists(&self, bucket: &BucketName) -> Result<bool> {
@@ -286,7 +293,7 @@ impl Store {
         bucket: &BucketName,
         key: &ObjectKey,
         upload_id: &str,
-    ) -> Result<Option<(ChecksumAlgorithm, ChecksumType)>> {
+    ) -> Result<Option<UploadChecksum>> {
         let upload = upload_address(bucket, key, upload_id);
         self.0.index.look_up(move |index| Ok(uploads::load(index, &upload)?.checksum)).await
     }
@@ -336,7 +343,7 @@ impl Store {
         self.0.index.look_up(move |index| uploads::list_parts(index, &upload, after, limit)).await
     }
 
-    /// Open uploads of a bucket under a prefix: key, upload id, initiated (ms); in key then id order, at most 1,000.
+    /// Open uploads of a bucket under a prefix, in key then id order, at most 1,000.
     ///
     /// # Errors
     /// `Error::NoSuchBucket`.
@@ -346,7 +353,7 @@ impl Store {
         prefix: &str,
         after: Option<(String, String)>,
         limit: usize,
-    ) -> Result<(Vec<(ObjectKey, String, i64)>, bool)> {
+    ) -> Result<(Vec<OpenUploadInfo>, bool)> {
         let (bucket, prefix) = (bucket.clone(), prefix.to_owned());
         self.0.index.look_up(move |index| uploads::list(index, &bucket, &prefix, after, limit)).await
     }
@@ -418,6 +425,7 @@ impl Inner {
         let parts =
             index::Parts { health: health.clone(), reaper: reaper.clone(), reaped: reaped.clone(), lock: lock.clone() };
         let index = Index::open(folder, parts, |connection| recover::recover(connection, &disk))?;
+        let bucket_settings = SettingsCache::load(folder)?;
         let pins = Pins::new(reaper.clone());
         let reaper_thread = reaper::start(queue, folder, disk.clone(), pins.clone(), reaped, lock.clone())?;
         Ok(Self {
@@ -429,6 +437,7 @@ impl Inner {
             blocking: Blocking::new(),
             suspects: Suspects::default(),
             health,
+            settings: bucket_settings,
             lock: Mutex::new(Some(lock)),
             small_bytes_max: settings.small_object_bytes_max.min(upload::BATCH_BYTES as u64),
         })

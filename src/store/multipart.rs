@@ -76,7 +76,7 @@ fn describe(upload: &UploadAddress, open: OpenUpload, parts: &[Part], completion
     let sums = || parts.iter().map(|part| (part.info.checksum.as_ref(), part.info.size));
     let whole = match open.checksum {
         None => None,
-        Some((algorithm, kind)) => Some(checksum::of_parts(algorithm, kind, sums()).ok_or(Error::BadDigest)?),
+        Some(chosen) => Some(checksum::of_parts(chosen.algorithm, chosen.kind, sums()).ok_or(Error::BadDigest)?),
     };
     let agrees = completion.checksum.as_ref().is_none_or(|expected| Some(expected) == whole.as_ref());
     if !agrees {

@@ -11,12 +11,33 @@ pub enum ChecksumAlgorithm {
     Crc32,
     Crc32c,
     Crc64Nvme,
+    Md5,
     Sha1,
     Sha256,
+    Sha512,
+    Xxh3,
+    Xxh64,
+    Xxh128,
 }
 
 impl ChecksumAlgorithm {
-    pub const ALL: [Self; 5] = [Self::Crc32, Self::Crc32c, Self::Crc64Nvme, Self::Sha1, Self::Sha256];
+    pub const ALL: [Self; 10] = [
+        Self::Crc32,
+        Self::Crc32c,
+        Self::Crc64Nvme,
+        Self::Md5,
+        Self::Sha1,
+        Self::Sha256,
+        Self::Sha512,
+        Self::Xxh3,
+        Self::Xxh64,
+        Self::Xxh128,
+    ];
+
+    /// Whether the checksum of a whole can be had from those of its parts.
+    pub fn combines(self) -> bool {
+        matches!(self, Self::Crc32 | Self::Crc32c | Self::Crc64Nvme)
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,6 +72,9 @@ pub struct ObjectHeaders {
     pub cache_control: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires: Option<String>,
+    /// Of this object alone: copies do not take it over.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub website_redirect_location: Option<String>,
     /// `x-amz-meta-*`, names in lower case without the prefix, in the order sent.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub user_metadata: Vec<(String, String)>,
@@ -257,7 +281,36 @@ pub struct Reading {
 #[derive(Debug, Clone, Default)]
 pub struct NewUpload {
     pub headers: ObjectHeaders,
-    pub checksum: Option<(ChecksumAlgorithm, ChecksumType)>,
+    pub checksum: Option<UploadChecksum>,
+}
+
+/// What checksum the parts of an upload are kept with, and how that of the whole is made of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UploadChecksum {
+    pub algorithm: ChecksumAlgorithm,
+    pub kind: ChecksumType,
+    /// Whether the client asked for it, and so has to keep to it.
+    pub asked: bool,
+}
+
+/// An upload that is neither completed nor aborted.
+#[derive(Debug, Clone)]
+pub struct OpenUploadInfo {
+    pub key: ObjectKey,
+    pub id: String,
+    pub started_ms: i64,
+    pub checksum: Option<UploadChecksum>,
+}
+
+/// A part of an object, and where in it that lies.
+#[derive(Debug, Clone)]
+pub struct ObjectPart {
+    /// As uploaded: numbers ascend, perhaps with gaps.
+    pub number: u32,
+    /// Bytes of the object before it.
+    pub start: u64,
+    pub size: u64,
+    pub checksum: Option<Checksum>,
 }
 
 /// One name: which object of which bucket.

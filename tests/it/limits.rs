@@ -3,7 +3,10 @@
 use crate::{
     catalog::Catalog,
     database::Database,
+    register::{key, metadata},
+    s3::{BUCKET, S3},
     server::{Server, Setup, until},
+    transactions::{change, transaction},
 };
 use serde_json::json;
 use std::net::SocketAddr;
@@ -14,6 +17,8 @@ use tokio::{
 
 on_both_databases! {
     commit_of_50_mib_works,
+    requests_of_megabytes_are_answered,
+    a_long_history_is_registered_read_and_shortened,
     pages_have_an_end_and_follow_each_other,
 }
 
@@ -27,6 +32,69 @@ async fn commit_of_50_mib_works(database: Database) {
     assert_eq!(answer["metadata"]["properties"]["big"].as_str().map(str::len), Some(50 << 20));
     let loaded = catalog.load_table("ns", "t").await.ok();
     assert!(loaded["metadata"]["properties"]["big"] == text.as_str(), "the property came back as sent");
+}
+
+async fn requests_of_megabytes_are_answered(database: Database) {
+    const COLUMNS: usize = 5_000;
+    const TABLES: usize = 50;
+    let server = Server::start(database).await;
+    let catalog = Catalog::login(&server).await;
+    catalog.create_namespace("ns").await;
+    let doc = "d".repeat(500);
+    let column = |id: usize| json!({"id": id, "name": format!("c{id}"), "required": false, "type": "long", "doc": doc});
+    let fields: Vec<_> = (1..=COLUMNS).map(column).collect();
+    let wide = json!({"name": "wide", "schema": {"type": "struct", "schema-id": 0, "fields": fields}});
+    let created = catalog.post("/v1/namespaces/ns/tables", &wide).await.ok();
+    assert_eq!(created["metadata"]["schemas"][0]["fields"].as_array().map(Vec::len), Some(COLUMNS));
+
+    let names: Vec<_> = (0..TABLES).map(|number| format!("t{number}")).collect();
+    for name in &names {
+        catalog.create_table("ns", name).await;
+    }
+    let text = "x".repeat(100 << 10);
+    let set = || json!([{"action": "set-properties", "updates": {"text": text}}]);
+    let changes = names.iter().map(|name| change(name, json!([]), set()));
+    catalog.post("/v1/transactions/commit", &transaction(changes)).await.ok();
+    for name in &names {
+        let loaded = catalog.load_table("ns", name).await.ok();
+        assert!(loaded["metadata"]["properties"]["text"] == text.as_str(), "{name} was not changed");
+    }
+}
+
+async fn a_long_history_is_registered_read_and_shortened(database: Database) {
+    const SNAPSHOTS: usize = 50_000;
+    let server = Server::start(database).await;
+    let (catalog, s3) = (Catalog::login(&server).await, S3::root(&server));
+    catalog.create_namespace("ns").await;
+    let location = format!("s3://{BUCKET}/long");
+    let snapshot = |id: usize| {
+        json!({
+            "snapshot-id": id, "sequence-number": id, "timestamp-ms": 1_600_000_000_000_usize + id, "schema-id": 0,
+            "manifest-list": format!("{location}/metadata/snap-{id}.avro"),
+            "summary": {"operation": "append", "total-records": "1", "written-by": "w".repeat(300)},
+        })
+    };
+    let mut file = metadata(&location);
+    file["snapshots"] = (1..=SNAPSHOTS).map(snapshot).collect();
+    file["last-sequence-number"] = json!(SNAPSHOTS);
+    file["current-snapshot-id"] = json!(SNAPSHOTS);
+    file["refs"] = json!({"main": {"type": "branch", "snapshot-id": SNAPSHOTS}});
+    let name = format!("{location}/metadata/00000-{}.metadata.json", uuid::Uuid::nil());
+    let text = file.to_string();
+    assert!(text.len() > 20 << 20, "{} bytes", text.len());
+    assert_eq!(s3.put(BUCKET, key(&name), text).await.status, 200);
+    catalog.post("/v1/namespaces/ns/register", &json!({"name": "t", "metadata-location": name})).await.ok();
+
+    let count = |loaded: &serde_json::Value| loaded["metadata"]["snapshots"].as_array().map(Vec::len);
+    let path = "/v1/namespaces/ns/tables/t";
+    assert_eq!(count(&catalog.get(&format!("{path}?snapshots=all")).await.ok()), Some(SNAPSHOTS));
+    assert_eq!(count(&catalog.get(&format!("{path}?snapshots=refs")).await.ok()), Some(1));
+    // Beside its own, ids that the table never had, as many as make megabytes.
+    let strangers = (0..200_000_u64).map(|number| 5_000_000_000_000_000_000 + number);
+    let ids: Vec<u64> = (1..SNAPSHOTS as u64).chain(strangers).collect();
+    let updates = json!([{"action": "remove-snapshots", "snapshot-ids": ids}]);
+    let left = catalog.commit("ns", "t", json!([]), updates).await.ok();
+    assert_eq!(count(&left), Some(1));
 }
 
 async fn pages_have_an_end_and_follow_each_other(database: Database) {

@@ -23,7 +23,7 @@ async fn register(catalog: &Catalog, body: Value) -> crate::catalog::Answer {
 }
 
 /// Metadata of a V2 table without snapshots at `location`.
-fn metadata(location: &str) -> Value {
+pub fn metadata(location: &str) -> Value {
     json!({
         "format-version": 2, "table-uuid": uuid::Uuid::new_v4().to_string(), "location": location,
         "last-sequence-number": 0, "last-updated-ms": 1_700_000_000_000_i64, "last-column-id": 1,
@@ -35,7 +35,7 @@ fn metadata(location: &str) -> Value {
     })
 }
 
-fn key(location: &str) -> &str {
+pub fn key(location: &str) -> &str {
     location.strip_prefix(&format!("s3://{BUCKET}/")).expect("a place in the warehouse")
 }
 

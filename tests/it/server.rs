@@ -6,6 +6,7 @@ use std::{
     net::{SocketAddr, TcpListener},
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Stdio},
+    sync::atomic::{AtomicU32, Ordering},
     time::{Duration, Instant},
 };
 use tempfile::TempDir;
@@ -39,6 +40,14 @@ impl Setup {
             ("TIDEWATER_ROOT_SECRET_ACCESS_KEY".to_owned(), ROOT_SECRET.to_owned()),
         ];
         Setup { database, folder, flags: Vec::new(), variables, addresses: free_addresses() }
+    }
+
+    /// Another process on the same database.
+    pub fn replica_of(server: &Server) -> Setup {
+        let folder = tempfile::Builder::new().prefix("tidewater-it-").tempdir().expect("a temporary folder");
+        let mut variables = server.setup.variables.clone();
+        variables.push(("TIDEWATER_DATABASE_URL".to_owned(), server.postgres().url()));
+        Setup { database: None, folder, flags: Vec::new(), variables, addresses: free_addresses() }
     }
 
     /// Adds a flag: `flag("token-lifetime-s", 1)`.
@@ -243,8 +252,21 @@ fn spawn(setup: &Setup) -> Child {
     setup.command("serve").stdout(log).stderr(errors).spawn().expect("the server starts")
 }
 
-/// Held all at once, so that they differ; another process may take one before the server does.
+/// Below the ports that the system gives to outgoing connections, so that nobody takes one before the server does, nor
+/// while it is down; each process of tests goes through them from another place.
+const PORTS: std::ops::Range<u32> = 12_000..32_000;
+
 fn free_addresses() -> [SocketAddr; 3] {
-    let listeners = [(); 3].map(|()| TcpListener::bind("127.0.0.1:0").expect("a free port"));
-    listeners.map(|listener| listener.local_addr().expect("a bound address"))
+    static TAKEN: AtomicU32 = AtomicU32::new(0);
+    let free = || loop {
+        let step = TAKEN.fetch_add(1, Ordering::Relaxed);
+        assert!(step < PORTS.len() as u32, "no port is free");
+        let start = std::process::id().wrapping_mul(1_009);
+        let port = PORTS.start + start.wrapping_add(step) % PORTS.len() as u32;
+        let address = SocketAddr::from(([127, 0, 0, 1], u16::try_from(port).expect("a port")));
+        if TcpListener::bind(address).is_ok() {
+            return address;
+        }
+    };
+    [free(), free(), free()]
 }

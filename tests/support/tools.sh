@@ -105,3 +105,16 @@ cargo_tool() {
   fi
   echo "$tool"
 }
+
+# go_tool NAME PACKAGE VERSION: prints the path of a Go program, built once into the cache from what the module proxy serves.
+go_tool() {
+  local folder=$TOOLS_CACHE/go-tools/$1-$3
+  local tool=$folder/$1
+  if [ ! -x "$tool" ]; then
+    command -v go >/dev/null 2>&1 || apt_install golang-go ||
+      die "needs Go to build $1 (https://go.dev/dl, Debian: apt-get install golang-go): install it and run this again"
+    say "building $1 $3 (once, into $folder)"
+    GOBIN=$folder go install "$2@$3" >&2 || die "could not build $2@$3 with $(go version): is the Go module proxy within reach?"
+  fi
+  echo "$tool"
+}

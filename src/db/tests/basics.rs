@@ -1,16 +1,18 @@
-use super::{NOW_MS, warehouse, warehouse_with_namespace};
+use super::{NOW_MS, make_namespace, namespace, ns, warehouse, warehouse_with_namespace};
 use crate::db::{
     Db,
     jobs::{self, NewJob},
     keys::{self, AccessKeyRow},
     namespaces::{self, Properties},
     testing::on_both,
-    warehouses::{self, WarehouseRow},
+    warehouses::{self, Create, Delete, WarehouseRow},
 };
 use uuid::Uuid;
 
 on_both!(
     warehouses_are_found_by_name,
+    warehouses_share_no_place,
+    warehouses_change_their_storage_and_go_when_empty,
     keys_are_unique_and_replaced_only_by_put,
     nul_is_refused_before_sql,
     a_job_goes_to_one_holder_until_its_lease_ends,
@@ -24,14 +26,49 @@ on_both!(
 );
 
 async fn warehouses_are_found_by_name(db: Db) {
-    let row = |name: &str| WarehouseRow { id: Uuid::now_v7(), name: name.into(), location: "s3://lake/a".into() };
-    let (upper, lower) = (row("Lake"), row("lake"));
-    assert!(warehouses::create(&db, &lower).await.unwrap());
-    assert!(warehouses::create(&db, &upper).await.unwrap(), "names differ by case");
-    assert!(!warehouses::create(&db, &row("lake")).await.unwrap());
+    let (upper, lower) = (warehouse_row("Lake", "s3://lake/A"), warehouse_row("lake", "s3://lake/a"));
+    assert_eq!(warehouses::create(&db, &lower).await.unwrap(), Create::Done);
+    assert_eq!(warehouses::create(&db, &upper).await.unwrap(), Create::Done, "names differ by case");
+    assert_eq!(warehouses::create(&db, &lower).await.unwrap(), Create::Exists);
     assert_eq!(warehouses::load(&db, "lake").await.unwrap(), Some(lower.clone()));
     assert_eq!(warehouses::load(&db, "lak").await.unwrap(), None);
     assert_eq!(warehouses::list(&db).await.unwrap(), [upper, lower]);
+}
+
+fn warehouse_row(name: &str, location: &str) -> WarehouseRow {
+    let (name, location) = (name.to_owned(), location.to_owned());
+    WarehouseRow { id: Uuid::now_v7(), name, location, storage: None, sealed_secret: None }
+}
+
+async fn warehouses_share_no_place(db: Db) {
+    assert_eq!(warehouses::create(&db, &warehouse_row("w", "s3://lake/a/b")).await.unwrap(), Create::Done);
+    for (location, outcome) in [
+        ("s3://lake", Create::Overlaps),
+        ("s3://lake/a", Create::Overlaps),
+        ("s3://lake/a/b", Create::Overlaps),
+        ("s3://lake/a/b/c", Create::Overlaps),
+        ("s3://lake/a/bc", Create::Done),
+        ("s3://lake/a/B", Create::Done),
+        ("s3://lak", Create::Done),
+        ("s3://lake/a/_", Create::Done),
+        ("s3://lake/a/%", Create::Done),
+    ] {
+        assert_eq!(warehouses::create(&db, &warehouse_row(location, location)).await.unwrap(), outcome, "{location}");
+    }
+}
+
+async fn warehouses_change_their_storage_and_go_when_empty(db: Db) {
+    let row = warehouse_row("w", "s3://lake/a");
+    assert_eq!(warehouses::create(&db, &row).await.unwrap(), Create::Done);
+    assert!(!warehouses::set_storage(&db, "x", None, None).await.unwrap());
+    assert!(warehouses::set_storage(&db, "w", Some("{}"), Some(&[0, 255])).await.unwrap());
+    let changed = WarehouseRow { storage: Some("{}".into()), sealed_secret: Some(vec![0, 255]), ..row.clone() };
+    assert_eq!(warehouses::load(&db, "w").await.unwrap(), Some(changed));
+    make_namespace(&db, row.id, "n").await;
+    assert_eq!(warehouses::delete(&db, "w").await.unwrap(), Delete::NotEmpty);
+    assert_eq!(ns::drop(&db, row.id, &namespace("n")).await.unwrap(), ns::Drop::Done);
+    assert_eq!(warehouses::delete(&db, "w").await.unwrap(), Delete::Done);
+    assert_eq!(warehouses::delete(&db, "w").await.unwrap(), Delete::Missing);
 }
 
 async fn keys_are_unique_and_replaced_only_by_put(db: Db) {

@@ -330,7 +330,10 @@ async fn a_deadlock_is_tried_again() {
             outcome.unwrap();
         }
         for row in crate::db::warehouses::list(&db).await.unwrap() {
-            assert_eq!(row.location, "s3://lake/x/x", "each ran whole, once");
+            assert!(
+                row.location.ends_with("/x/x") && !row.location.contains("/x/x/x"),
+                "each ran whole, once: {row:?}"
+            );
         }
     })
     .await;

@@ -20,7 +20,11 @@ use crate::{
     auth::{Auth, AuthSettings, NewKey},
     catalog::Caches,
     config::Settings,
-    db::{Db, testing::on_both, warehouses::WarehouseRow},
+    db::{
+        Db,
+        testing::on_both,
+        warehouses::{Create, WarehouseRow},
+    },
     store::{BucketName, Store, StoreSettings},
 };
 use http::StatusCode;
@@ -210,8 +214,9 @@ async fn open_store(folder: &std::path::Path, settings: &Settings) -> Store {
 }
 
 async fn add_warehouse(db: &Db, name: &str, location: &str) {
-    let row = WarehouseRow { id: Uuid::now_v7(), name: name.to_owned(), location: location.to_owned() };
-    assert!(crate::db::warehouses::create(db, &row).await.unwrap());
+    let (id, name, location) = (Uuid::now_v7(), name.to_owned(), location.to_owned());
+    let row = WarehouseRow { id, name, location, storage: None, sealed_secret: None };
+    assert_eq!(crate::db::warehouses::create(db, &row).await.unwrap(), Create::Done);
 }
 
 pub(super) fn new_table(name: &str) -> Value {

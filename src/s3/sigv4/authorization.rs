@@ -132,6 +132,18 @@ impl Authorization {
         })
     }
 
+    /// Reads the credential of a browser's form, which must be for S3 in `region`.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn parse_post_credential(credential: &str, region: &str) -> Result<(String, Scope), CredentialFault> {
+        let (access_key_id, scope) = parse_credential(credential, super::SERVICE_S3)?;
+        if scope.region == region {
+            return Ok((access_key_id, scope));
+        }
+        Err(CredentialFault::Region { sent: scope.region, expected: region.to_owned() })
+    }
+
     /// `x-amz-security-token`, from the header or the query.
     pub fn security_token(&self) -> Option<&str> {
         self.security_token.as_deref()

@@ -26,7 +26,7 @@ impl SigningKey {
         SigningKey(key)
     }
 
-    pub(super) fn sign(&self, string_to_sign: &[u8]) -> Signature {
+    pub(in crate::s3) fn sign(&self, string_to_sign: &[u8]) -> Signature {
         hex(hmac::sign(&self.0, string_to_sign).as_ref())
     }
 }

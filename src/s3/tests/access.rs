@@ -26,6 +26,10 @@ async fn unknown_and_expired_keys_are_told_apart() {
     let authorization = unknown.headers()["authorization"].to_str().expect("text").replace(ACCESS_KEY, "AKIANOBODY");
     unknown.headers_mut().insert("authorization", authorization.parse().expect("a header"));
     world.send_raw(unknown).await.expect_error(StatusCode::FORBIDDEN, "InvalidAccessKeyId");
+    let mut unknown = Ask::get("/lake/k").header("x-amz-security-token", "rubbish").signed(SECRET);
+    let authorization = unknown.headers()["authorization"].to_str().expect("text").replace(ACCESS_KEY, "AKIANOBODY");
+    unknown.headers_mut().insert("authorization", authorization.parse().expect("a header"));
+    world.send_raw(unknown).await.expect_error(StatusCode::BAD_REQUEST, "InvalidToken");
     let expired = world.send(Ask::get("/lake/k").header("x-amz-security-token", "expired")).await;
     expired.expect_error(StatusCode::BAD_REQUEST, "ExpiredToken");
 }

@@ -121,3 +121,15 @@ async fn parts_are_copied_by_exact_ranges() {
     world.send(Ask::post(&format!("/lake/k?uploadId={id}")).body(list)).await.expect_status(StatusCode::OK);
     assert_eq!(world.get("k").await.body, "234");
 }
+
+#[tokio::test]
+async fn where_a_website_redirects_to_stays_with_the_object_it_was_said_of() {
+    let world = World::new().await;
+    let put =
+        |location: &str| world.send(Ask::put("/lake/k").header("x-amz-website-redirect-location", location).body("x"));
+    put("ftp://x").await.expect_error(StatusCode::BAD_REQUEST, "InvalidRedirectLocation");
+    put("/elsewhere").await.expect_status(StatusCode::OK);
+    assert_eq!(world.get("k").await.header("x-amz-website-redirect-location"), "/elsewhere");
+    world.send(Ask::put("/lake/c").header("x-amz-copy-source", "lake/k")).await.expect_status(StatusCode::OK);
+    assert_eq!(world.get("c").await.header("x-amz-website-redirect-location"), "");
+}

@@ -3,12 +3,15 @@
 mod access;
 mod buckets;
 mod conditional;
+mod config;
 mod connections;
 mod copies;
 mod listings;
 mod multiparts;
 mod objects;
 mod operations;
+mod policies;
+mod posts;
 mod refusals;
 mod retries;
 mod uploads;
@@ -59,9 +62,30 @@ impl World {
         let store = Store::open(folder.path(), settings).await.expect("the store opens");
         let bucket = crate::store::BucketName::parse(BUCKET).expect("a valid name");
         store.create_bucket(&bucket, now_ms()).await.expect("the bucket is new");
-        let credentials = Credentials::Fixed { access_key_id: ACCESS_KEY, secret: SECRET, authority };
+        let root = authority == Authority::Full;
+        let credentials = Credentials::Fixed { access_key_id: ACCESS_KEY, secret: SECRET, authority, root };
         let front = Front { store, credentials, region: REGION.to_owned(), base_host: None, limits };
         World { front: Arc::new(front), _folder: folder }
+    }
+
+    /// Whose key is not the root key, so that policies count for it.
+    async fn user() -> World {
+        let mut world = World::new().await;
+        let front = Arc::get_mut(&mut world.front).expect("nobody else holds it");
+        if let Credentials::Fixed { root, .. } = &mut front.credentials {
+            *root = false;
+        }
+        world
+    }
+
+    /// Sends a request without a key.
+    async fn send_anonymous(&self, ask: Ask) -> Reply {
+        let Ask { method, target, mut headers, body, .. } = ask;
+        headers.insert("host", HeaderValue::from_static(HOST));
+        headers.insert("content-length", HeaderValue::from(body.len()));
+        let mut request = Request::builder().method(method).uri(&target).body(body).expect("a valid request");
+        *request.headers_mut() = headers;
+        self.send_raw(request).await
     }
 
     /// Sends a signed request.

@@ -391,3 +391,75 @@ async fn parts_arrive_without_content_length_and_with_unsigned_trailers() {
     upload.complete(&[(1, stored.header("etag"))]).await.expect_status(StatusCode::OK);
     assert_eq!(world.get("k").await.body, "hello");
 }
+
+#[tokio::test]
+async fn parts_of_an_object_are_read_by_their_number() {
+    let world = World::new().await;
+    let upload = Uploading::begin(&world, "k", &[]).await;
+    let first = upload.part(2, vec![1; 5 * MIB]).await;
+    let second = upload.part(5, "tail").await;
+    upload.complete(&[(2, &first), (5, &second)]).await.expect_status(StatusCode::OK);
+    let ask = |number: u32| {
+        world.send(Ask::get(&format!("/lake/k?partNumber={number}")).header("x-amz-checksum-mode", "ENABLED"))
+    };
+    let tail = ask(2).await.expect_status(StatusCode::PARTIAL_CONTENT);
+    assert_eq!((&*tail.body, tail.header("content-range")), (&b"tail"[..], "bytes 5242880-5242883/5242884"));
+    assert_eq!((tail.header("x-amz-mp-parts-count"), tail.header("x-amz-checksum-crc64nvme")), ("2", ""));
+    let head = world.send(Ask::head("/lake/k?partNumber=1")).await.expect_status(StatusCode::PARTIAL_CONTENT);
+    assert_eq!((head.header("content-length"), head.header("content-range")), ("5242880", "bytes 0-5242879/5242884"));
+    ask(3).await.expect_error(StatusCode::RANGE_NOT_SATISFIABLE, "InvalidPartNumber");
+    let attributes = async |name: &str, value: &str| {
+        let ask = Ask::get("/lake/k?attributes").header("x-amz-object-attributes", "ObjectParts").header(name, value);
+        world.send(ask).await.document("GetObjectAttributesResponse")
+    };
+    let page = attributes("x-amz-max-parts", "1").await;
+    assert_eq!(texts(&page, "ObjectParts/Part/PartNumber"), ["2"]);
+    assert_eq!(texts(&page, "ObjectParts/IsTruncated"), ["true"]);
+    assert_eq!(
+        (texts(&page, "ObjectParts/NextPartNumberMarker"), texts(&page, "ObjectParts/PartsCount")),
+        (vec!["2"], vec!["2"])
+    );
+    let page = attributes("x-amz-part-number-marker", "2").await;
+    assert_eq!(
+        (texts(&page, "ObjectParts/Part/Size"), texts(&page, "ObjectParts/IsTruncated")),
+        (vec!["4"], vec!["false"])
+    );
+}
+
+#[tokio::test]
+async fn an_abort_may_say_when_the_upload_began() {
+    let world = World::new().await;
+    let upload = Uploading::begin(&world, "k", &[]).await;
+    let abort = |date: &str| {
+        let ask = Ask::delete(&format!("/lake/k?uploadId={}", upload.id));
+        world.send(ask.header("x-amz-if-match-initiated-time", date))
+    };
+    let other = abort("Tue, 01 Dec 2015 16:00:00 GMT").await;
+    other.expect_error(StatusCode::PRECONDITION_FAILED, "PreconditionFailed");
+    // A time to come says nothing.
+    abort("Fri, 01 Dec 2220 16:00:00 GMT").await.expect_status(StatusCode::NO_CONTENT);
+}
+
+#[tokio::test]
+async fn without_an_algorithm_parts_show_no_checksum_and_that_of_the_whole_is_not_compared() {
+    let world = World::new().await;
+    let upload = Uploading::begin(&world, "k", &[]).await;
+    let part = upload.part(1, "123456789").await;
+    let listed = world.send(Ask::get(&format!("/lake/k?uploadId={}", upload.id))).await.document("ListPartsResult");
+    assert_eq!(listed.child_text("ChecksumType"), Some("null"));
+    assert!(texts(&listed, "Part/ChecksumCRC64NVME").is_empty());
+    let done = upload.complete_with(&[(1, &part)], &[("x-amz-checksum-crc64nvme", "AAAAAAAAAAA=")]).await;
+    assert_eq!(done.document("CompleteMultipartUploadResult").child_text("ChecksumCRC64NVME"), Some("rosUhgp5mIg="));
+}
+
+#[tokio::test]
+async fn a_listing_of_uploads_does_not_go_on_behind_a_stranger() {
+    let world = World::new().await;
+    let (one, other) = (Uploading::begin(&world, "a", &[]).await, Uploading::begin(&world, "b", &[]).await);
+    let behind = |id: &str| world.send(Ask::get(&format!("/lake?uploads&key-marker=a&upload-id-marker={id}")));
+    let listed = behind(&one.id).await.document("ListMultipartUploadsResult");
+    assert_eq!(texts(&listed, "Upload/UploadId"), [other.id.as_str()]);
+    for stranger in ["rubbish", &other.id] {
+        behind(stranger).await.expect_error(StatusCode::BAD_REQUEST, "InvalidArgument");
+    }
+}

@@ -133,7 +133,7 @@ fn sub_resources_decide() {
             "DELETE /lake/k?tagging",
         ]),
         &expect![[r#"
-            POST / => MethodNotAllowed: The specified method is not allowed against this resource.
+            POST / => SecurityTokens
             GET /lake?location => GetBucketLocation { bucket: ("lake") }
             GET /lake?versioning= => GetBucketVersioning { bucket: ("lake") }
             PUT /lake?versioning => NotImplemented("PutBucketVersioning")
@@ -142,16 +142,16 @@ fn sub_resources_decide() {
             GET /lake/?list-type=2&delimiter=&prefix=p/&start-after=p/1&max-keys=5000&fetch-owner=true => ListObjectsV2 { bucket: ("lake"), listing: Listing { prefix: "p/", delimiter: None, limit: 1000, url_encoded: false }, start_after: Some("p/1"), continuation_token: None, fetch_owner: true }
             GET /lake?list-type=2&continuation-token=x => ListObjectsV2 { bucket: ("lake"), listing: Listing { prefix: "", delimiter: None, limit: 1000, url_encoded: false }, start_after: None, continuation_token: Some("x"), fetch_owner: false }
             GET /lake?marker=m&max-keys=0 => ListObjects { bucket: ("lake"), listing: Listing { prefix: "", delimiter: None, limit: 0, url_encoded: false }, marker: Some("m") }
-            GET /lake?policyStatus => NotImplemented("BucketPolicyStatus")
+            GET /lake?policyStatus => Configure { bucket: ("lake"), call: GetPolicyStatus }
             GET /lake?object-lock => NotImplemented("GetObjectLockConfiguration")
             PUT /lake => CreateBucket { bucket: ("lake") }
-            PUT /lake?cors => NotImplemented("PutBucketCors")
+            PUT /lake?cors => Configure { bucket: ("lake"), call: PutCors }
             DELETE /lake => DeleteBucket { bucket: ("lake") }
             DELETE /lake?lifecycle => NotImplemented("DeleteBucketLifecycleConfiguration")
             POST /lake?delete => DeleteObjects { bucket: ("lake") }
-            POST /lake => NotImplemented("PostObject")
+            POST /lake => PostObject { bucket: ("lake") }
             PATCH /lake => MethodNotAllowed: The specified method is not allowed against this resource.
-            OPTIONS /lake/k => Preflight
+            OPTIONS /lake/k => Preflight { bucket: Some(("lake")) }
             GET /lake/k?x-id=GetObject&versionId=null => GetObject { object: Object { bucket: ("lake"), key: ("k") }, part: None }
             GET /lake/k?partNumber=3 => GetObject { object: Object { bucket: ("lake"), key: ("k") }, part: Some(3) }
             HEAD /lake/k => HeadObject { object: Object { bucket: ("lake"), key: ("k") }, part: None }
@@ -202,7 +202,7 @@ fn bad_requests_have_their_own_answers() {
             "PUT /-lake",
         ]),
         &expect![[r#"
-            GET /lake?max-keys=-1 => InvalidArgument: Argument max-keys must be an integer between 0 and 2147483647
+            GET /lake?max-keys=-1 => InvalidArgument: Argument -1 must be an integer between 0 and 2147483647
             GET /lake?max-keys=a => InvalidArgument: Provided a not an integer or within integer range
             GET /lake?max-keys=2147483648 => InvalidArgument: Provided 2147483648 not an integer or within integer range
             GET /lake?list-type=1 => InvalidArgument: Invalid List Type specified in Query
@@ -215,7 +215,7 @@ fn bad_requests_have_their_own_answers() {
             GET /lake/k?versionId= => InvalidArgument: Version id cannot be the empty string
             GET /lake/k?versionId=not_one => InvalidArgument: Invalid version id specified
             GET /lake/k?versionId=3HL4kqtJlcpXroDTDmJ => NoSuchVersion: The specified version does not exist.
-            GET /lake/k?uploadId=u&part-number-marker=-1 => InvalidArgument: Argument part-number-marker must be an integer between 0 and 2147483647
+            GET /lake/k?uploadId=u&part-number-marker=-1 => InvalidArgument: Argument -1 must be an integer between 0 and 2147483647
             GET /lake/k?uploadId=u&part-number-marker=x => InvalidArgument: Provided x not an integer or within integer range
             GET /lake/k?partNumber=0 => InvalidArgument: Part number must be an integer between 1 and 10000, inclusive.
             PUT /lake/k?partNumber=10001&uploadId=u => InvalidArgument: Part number must be an integer between 1 and 10000, inclusive.

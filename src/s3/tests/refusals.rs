@@ -3,7 +3,11 @@
 use super::*;
 use crate::{
     auth,
-    s3::{body, error::Error},
+    s3::{
+        body,
+        config::{ConfigError, Unset},
+        error::Error,
+    },
     store,
 };
 use expect_test::expect;
@@ -116,8 +120,8 @@ async fn what_s3_knows_and_we_do_not_is_not_implemented() {
     for (ask, operation) in [
         (Ask::put("/lake?versioning"), "PutBucketVersioning"),
         (Ask::get("/lake/k?tagging"), "GetObjectTagging"),
-        (Ask::put("/lake?policy"), "PutBucketPolicy"),
-        (Ask::get("/lake?cors"), "GetBucketCors"),
+        (Ask::put("/lake?encryption"), "PutBucketEncryption"),
+        (Ask::get("/lake?inventory"), "GetBucketInventoryConfiguration"),
         (Ask::post("/lake/k?select&select-type=2"), "SelectObjectContent"),
     ] {
         let reply = world.send(ask).await.expect_error(StatusCode::NOT_IMPLEMENTED, "NotImplemented");
@@ -142,6 +146,7 @@ async fn a_preflight_is_refused_without_authentication() {
     let world = World::new().await;
     let ask = |origin: bool| {
         let request = Request::options("/lake/k").header("host", HOST);
+        let request = request.header("access-control-request-method", "GET");
         let request = if origin { request.header("origin", "https://example.com") } else { request };
         world.send_raw(request.body(Bytes::new()).expect("a request"))
     };
@@ -182,6 +187,16 @@ fn errors_are_answered_in_aws_s_words() {
         Error::InvalidPartOrder,
         Error::InvalidRange { requested: "bytes=9-".into(), size: 3 },
         Error::invalid_request("what is wrong"),
+        Error::InvalidRedirectLocation,
+        Error::InvalidToken,
+        Error::Replaced,
+        Error::Config(ConfigError::Unset(Unset::Website)),
+        Error::Config(ConfigError::CorsForbidden),
+        Error::Config(ConfigError::CorsMethod(text())),
+        Error::Config(ConfigError::CorsHeaders(text())),
+        Error::Config(ConfigError::InvalidTag("what is wrong")),
+        Error::Config(ConfigError::TooManyTags),
+        Error::Config(ConfigError::AclWithOwnership),
         Error::InvalidStorageClass,
         Error::InvalidUri,
         Error::KeyTooLong { size: 1025 },
@@ -189,7 +204,7 @@ fn errors_are_answered_in_aws_s_words() {
         Error::MaxMessageLengthExceeded(100),
         Error::MetadataTooLarge { size: 2049 },
         Error::MethodNotAllowed { method: "PATCH".into(), resource: "OBJECT", allowed: "GET" },
-        Error::NotImplemented("PutBucketCors"),
+        Error::NotImplemented("PutBucketEncryption"),
         Error::HeaderNotImplemented { header: "x-amz-tagging" },
         Error::NotModified { etag: text(), last_modified_ms: 0 },
         Error::PreconditionFailed("If-Match"),
@@ -232,6 +247,16 @@ fn errors_are_answered_in_aws_s_words() {
         400 InvalidPartOrder: The list of parts was not in ascending order. Parts must be ordered by part number.
         416 InvalidRange: The requested range is not satisfiable RangeRequested=bytes=9- ActualObjectSize=3
         400 InvalidRequest: what is wrong
+        400 InvalidRedirectLocation: The website redirect location must have a prefix of 'http://' or 'https://' or '/'.
+        400 InvalidToken: The provided token is malformed or otherwise invalid.
+        503 SlowDown: Please reduce your request rate.
+        404 NoSuchWebsiteConfiguration: The specified bucket does not have a website configuration
+        403 AccessForbidden: CORSResponse: This CORS request is not allowed. This is usually because the evalution of Origin, request method / Access-Control-Request-Method or Access-Control-Request-Headers are not whitelisted by the resource's CORS spec.
+        400 BadRequest: Invalid Access-Control-Request-Method: x
+        400 BadRequest: Access-Control-Request-Headers "x" contains invalid character.
+        400 InvalidTag: what is wrong
+        400 BadRequest: Bucket tag count cannot be greater than 50
+        400 InvalidBucketAclWithObjectOwnership: Bucket cannot have ACLs set with ObjectOwnership's BucketOwnerEnforced setting
         400 InvalidStorageClass: The storage class you specified is not valid
         400 InvalidURI: The specified URI couldn't be parsed.
         400 KeyTooLongError: Your key is too long. Size=1025 MaxSizeAllowed=1024

@@ -1,6 +1,6 @@
 //! Rows of buckets.
 
-use super::{Write, uploads};
+use super::{Write, settings, uploads};
 use crate::store::{BucketName, Error, Result};
 use rusqlite::{Connection, OptionalExtension};
 
@@ -14,7 +14,7 @@ pub fn create(write: &Write<'_>, bucket: &BucketName, now_ms: i64) -> Result<()>
     if made == 0 { Err(Error::BucketExists) } else { Ok(()) }
 }
 
-/// Refuses a bucket with objects; its open uploads go with it.
+/// Refuses a bucket with objects; its open uploads and settings go with it.
 pub fn delete(write: &mut Write<'_>, bucket: &BucketName) -> Result<()> {
     let id = require(write.index, bucket)?;
     let occupied: bool = write
@@ -25,6 +25,7 @@ pub fn delete(write: &mut Write<'_>, bucket: &BucketName) -> Result<()> {
         return Err(Error::BucketNotEmpty);
     }
     uploads::drop_all(write, id)?;
+    settings::drop_all(write, id)?;
     write.index.prepare_cached("delete from buckets where id = ?1")?.execute([id])?;
     Ok(())
 }

@@ -9,17 +9,19 @@ pub(super) mod bodies;
 pub(super) mod buckets;
 mod commit;
 pub(super) mod listing;
+pub(super) mod object_parts;
 pub(super) mod objects;
 mod readers;
 pub(super) mod retries;
 mod schema;
+pub(super) mod settings;
 pub(super) mod uploads;
 
 use commit::Committer;
 pub(super) use commit::{Parts, Write};
 pub(super) use schema::{open_beside, open_reader};
 
-use super::{Checksum, ChecksumAlgorithm, ChecksumType, Error, Result, health::Health, reaper::BodyId};
+use super::{Checksum, ChecksumAlgorithm, ChecksumType, Error, Result, UploadChecksum, health::Health, reaper::BodyId};
 use readers::Readers;
 use rusqlite::Connection;
 use std::{path::Path, sync::Arc};
@@ -90,8 +92,13 @@ fn algorithm_name(algorithm: ChecksumAlgorithm) -> &'static str {
         ChecksumAlgorithm::Crc32 => "crc32",
         ChecksumAlgorithm::Crc32c => "crc32c",
         ChecksumAlgorithm::Crc64Nvme => "crc64nvme",
+        ChecksumAlgorithm::Md5 => "md5",
         ChecksumAlgorithm::Sha1 => "sha1",
         ChecksumAlgorithm::Sha256 => "sha256",
+        ChecksumAlgorithm::Sha512 => "sha512",
+        ChecksumAlgorithm::Xxh3 => "xxh3",
+        ChecksumAlgorithm::Xxh64 => "xxh64",
+        ChecksumAlgorithm::Xxh128 => "xxh128",
     }
 }
 
@@ -110,20 +117,31 @@ fn encode_choice(algorithm: ChecksumAlgorithm, kind: ChecksumType) -> String {
 fn decode_choice(text: &str) -> Result<(ChecksumAlgorithm, ChecksumType)> {
     let unknown = || Error::Index(format!("unknown checksum in the index: {text}"));
     let (algorithm, kind) = text.split_once(' ').ok_or_else(unknown)?;
-    let algorithm = match algorithm {
-        "crc32" => ChecksumAlgorithm::Crc32,
-        "crc32c" => ChecksumAlgorithm::Crc32c,
-        "crc64nvme" => ChecksumAlgorithm::Crc64Nvme,
-        "sha1" => ChecksumAlgorithm::Sha1,
-        "sha256" => ChecksumAlgorithm::Sha256,
-        _ => return Err(unknown()),
-    };
+    let known = ChecksumAlgorithm::ALL.into_iter().find(|known| algorithm_name(*known) == algorithm);
+    let algorithm = known.ok_or_else(unknown)?;
     let kind = match kind {
         "full" => ChecksumType::FullObject,
         "composite" => ChecksumType::Composite,
         _ => return Err(unknown()),
     };
     Ok((algorithm, kind))
+}
+
+/// Behind the choice of an upload whose client made none.
+const UNASKED: &str = " unasked";
+
+fn encode_upload_checksum(checksum: &UploadChecksum) -> String {
+    let choice = encode_choice(checksum.algorithm, checksum.kind);
+    if checksum.asked { choice } else { choice + UNASKED }
+}
+
+fn decode_upload_checksum(text: &str) -> Result<UploadChecksum> {
+    let (choice, asked) = match text.strip_suffix(UNASKED) {
+        Some(choice) => (choice, false),
+        None => (text, true),
+    };
+    let (algorithm, kind) = decode_choice(choice)?;
+    Ok(UploadChecksum { algorithm, kind, asked })
 }
 
 /// `crc32 full y/Q5Jg==`, the stored form of a checksum.

@@ -106,7 +106,7 @@ pub fn copy(
     }
     let bucket = buckets::require(write.index, &to.bucket)?;
     let old = decide(write.index, bucket, &to.key, condition)?;
-    let headers = headers.unwrap_or(source.headers);
+    let headers = headers.unwrap_or(ObjectHeaders { website_redirect_location: None, ..source.headers });
     let info = ObjectInfo { key: to.key.clone(), last_modified_ms: now_ms, headers, ..source };
     // Before the old body is released: it may be the same one.
     bodies::share(write, body)?;
@@ -118,7 +118,7 @@ pub fn head(index: &Connection, address: &Address) -> Result<ObjectInfo> {
     Ok(described(index, address)?.0)
 }
 
-fn described(index: &Connection, address: &Address) -> Result<(ObjectInfo, BodyId)> {
+pub fn described(index: &Connection, address: &Address) -> Result<(ObjectInfo, BodyId)> {
     let mut statement = index.prepare_cached(
         "select size, etag, modified_ms, headers, checksum, parts, body from objects
          where bucket = (select id from buckets where name = ?1) and key = ?2",

@@ -11,7 +11,7 @@ const INDEX_FILE: &str = "index.db";
 
 /// What each format adds to the one before it, the first to nothing. A store of an older format is brought up to date
 /// when it is opened, one of a newer format is refused. A step that has been released is never changed.
-const STEPS: [&str; 3] = [TABLES, ANSWERS, SCRUB];
+const STEPS: [&str; 4] = [TABLES, ANSWERS, SCRUB, BUCKET_SETTINGS];
 
 /// Nobody else writes, so waiting happens only while a connection recovers or checkpoints.
 const BUSY_MS: u64 = 10_000;
@@ -115,6 +115,15 @@ create table scrub (
     bodies integer not null,
     bytes integer not null
 ) strict;
+";
+
+const BUCKET_SETTINGS: &str = "
+create table bucket_settings (
+    bucket integer not null,
+    name text not null,
+    document text not null,
+    primary key (bucket, name)
+) strict, without rowid;
 ";
 
 /// The one connection that writes; makes the tables in a new index. Blocking.

@@ -7,7 +7,7 @@ use super::{
     from_sql, objects, to_sql,
 };
 use crate::store::{
-    BucketName, ChecksumAlgorithm, ChecksumType, Error, NewUpload, ObjectHeaders, ObjectKey, PartInfo, Result,
+    BucketName, Error, NewUpload, ObjectHeaders, ObjectKey, OpenUploadInfo, PartInfo, Result, UploadChecksum,
     reaper::BodyId, types::Address,
 };
 use rusqlite::{Connection, OptionalExtension, Row};
@@ -16,8 +16,8 @@ use std::collections::BTreeMap;
 /// Parts and uploads on a page.
 const LIMIT_MAX: usize = 1000;
 
-/// Key, id and start (ms) of open uploads, and whether more follow.
-pub type Page = (Vec<(ObjectKey, String, i64)>, bool);
+/// Open uploads, and whether more follow.
+pub type Page = (Vec<OpenUploadInfo>, bool);
 
 /// An open upload of one key.
 #[derive(Debug, Clone)]
@@ -28,7 +28,7 @@ pub struct UploadAddress {
 
 pub struct OpenUpload {
     pub headers: ObjectHeaders,
-    pub checksum: Option<(ChecksumAlgorithm, ChecksumType)>,
+    pub checksum: Option<UploadChecksum>,
 }
 
 pub struct Part {
@@ -38,7 +38,7 @@ pub struct Part {
 
 pub fn create(write: &Write<'_>, upload: &UploadAddress, new: &NewUpload, now_ms: i64) -> Result<()> {
     let bucket = buckets::require(write.index, &upload.object.bucket)?;
-    let checksum = new.checksum.map(|(algorithm, kind)| super::encode_choice(algorithm, kind));
+    let checksum = new.checksum.as_ref().map(super::encode_upload_checksum);
     write
         .index
         .prepare_cached(
@@ -66,13 +66,13 @@ pub fn load(index: &Connection, upload: &UploadAddress) -> Result<OpenUpload> {
         .ok_or(Error::NoSuchUpload)?;
     Ok(OpenUpload {
         headers: objects::decode_headers(headers.as_deref())?,
-        checksum: checksum.as_deref().map(super::decode_choice).transpose()?,
+        checksum: checksum.as_deref().map(super::decode_upload_checksum).transpose()?,
     })
 }
 
 /// A part sent again replaces the earlier one.
 pub fn put_part(write: &mut Write<'_>, upload: &UploadAddress, body: NewBody, part: &PartInfo) -> Result<()> {
-    let algorithm = load(write.index, upload)?.checksum.map(|(algorithm, _)| algorithm);
+    let algorithm = load(write.index, upload)?.checksum.map(|checksum| checksum.algorithm);
     if algorithm.is_some() && algorithm != part.checksum.as_ref().map(|checksum| checksum.algorithm) {
         return Err(Error::BadDigest);
     }
@@ -151,7 +151,7 @@ pub fn list(
     let (key, id) =
         after.filter(|(key, _)| key.as_str() >= prefix).unwrap_or_else(|| (prefix.to_owned(), String::new()));
     let mut statement = index.prepare_cached(
-        "select key, id, started_ms from uploads where bucket = ?1 and (key, id) > (?2, ?3) order by key, id limit ?4",
+        "select key, id, started_ms, checksum from uploads where bucket = ?1 and (key, id) > (?2, ?3) order by key, id limit ?4",
     )?;
     let mut rows = statement.query((bucket, key, id, to_sql(limit as u64 + 1)))?;
     let mut uploads = Vec::new();
@@ -163,9 +163,31 @@ pub fn list(
         if uploads.len() == limit {
             return Ok((uploads, limit > 0));
         }
-        uploads.push((ObjectKey::stored(key), row.get(1)?, row.get(2)?));
+        uploads.push(OpenUploadInfo {
+            key: ObjectKey::stored(key),
+            id: row.get(1)?,
+            started_ms: row.get(2)?,
+            checksum: row.get::<_, Option<String>>(3)?.as_deref().map(super::decode_upload_checksum).transpose()?,
+        });
     }
     Ok((uploads, false))
+}
+
+/// Whether an upload of this id is open, and for which key.
+pub fn key_of(index: &Connection, bucket: &BucketName, id: &str) -> Result<Option<ObjectKey>> {
+    let bucket = buckets::require(index, bucket)?;
+    let mut statement = index.prepare_cached("select key from uploads where bucket = ?1 and id = ?2")?;
+    Ok(statement.query_row((bucket, id), |row| row.get(0)).optional()?.map(ObjectKey::stored))
+}
+
+/// When the upload began, in milliseconds.
+pub fn started_ms(index: &Connection, upload: &UploadAddress) -> Result<i64> {
+    let bucket = buckets::require(index, &upload.object.bucket)?;
+    index
+        .prepare_cached("select started_ms from uploads where bucket = ?1 and key = ?2 and id = ?3")?
+        .query_row((bucket, upload.object.key.as_str(), &upload.id), |row| row.get(0))
+        .optional()?
+        .ok_or(Error::NoSuchUpload)
 }
 
 /// Drops the upload and whatever parts it has.

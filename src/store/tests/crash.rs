@@ -32,7 +32,7 @@ async fn shown(store: &Store) -> Shown {
             let md5 = <md5::Md5 as md5::Digest>::digest(collect(reading).await.unwrap());
             writeln!(shown, "  {} {etag} {}", key.as_str(), hex::encode(md5)).unwrap();
         }
-        for (key, id, _) in store.list_uploads(&bucket, "", None, 1000).await.unwrap().0 {
+        for OpenUploadInfo { key, id, .. } in store.list_uploads(&bucket, "", None, 1000).await.unwrap().0 {
             writeln!(shown, "  {} {id}", key.as_str()).unwrap();
             for part in store.list_parts(&bucket, &key, &id, 0, 1000).await.unwrap().0 {
                 writeln!(shown, "    {} {} {}", part.number, part.size, part.etag).unwrap();

@@ -130,7 +130,7 @@ async fn fail_each_call(operation: Operation, error: i32) -> usize {
             Err(error) => panic!("{what}: {error}"),
         }
         let uploads = fixture.store.list_uploads(&fixture.bucket, "", None, 10).await.unwrap().0;
-        for (key, id, _) in uploads {
+        for OpenUploadInfo { key, id, .. } in uploads {
             fixture.store.abort_upload(&fixture.bucket, &key, &id).await.unwrap();
         }
         fixture.wait_for_files(0).await;

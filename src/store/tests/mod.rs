@@ -11,6 +11,7 @@ mod objects;
 mod recovery;
 mod retries;
 mod scrub;
+mod settings;
 
 use super::*;
 use bytes::Bytes;

@@ -16,6 +16,7 @@ struct Sending<'a> {
 impl Sending<'_> {
     async fn start(fixture: &Fixture, checksum: Option<(ChecksumAlgorithm, ChecksumType)>) -> Sending<'_> {
         let headers = ObjectHeaders { content_type: Some("x/y".to_owned()), ..ObjectHeaders::default() };
+        let checksum = checksum.map(|(algorithm, kind)| UploadChecksum { algorithm, kind, asked: true });
         let new = NewUpload { headers, checksum };
         let id = fixture.store.create_upload(&fixture.bucket, &object_key("key"), new, 1).await.unwrap();
         Sending { fixture, id, sent: Vec::new() }
@@ -23,7 +24,7 @@ impl Sending<'_> {
 
     async fn send(&mut self, number: u32, bytes: &[u8]) -> PartInfo {
         let (store, bucket, key) = (&self.fixture.store, &self.fixture.bucket, object_key("key"));
-        let algorithm = store.upload_checksum(bucket, &key, &self.id).await.unwrap().map(|(algorithm, _)| algorithm);
+        let algorithm = store.upload_checksum(bucket, &key, &self.id).await.unwrap().map(|upload| upload.algorithm);
         let mut upload = store.begin(algorithm);
         upload.write(Bytes::copy_from_slice(bytes)).await.unwrap();
         let sealed = upload.seal().await.unwrap();
@@ -148,6 +149,48 @@ async fn a_part_without_the_uploads_algorithm_is_refused() {
 }
 
 #[tokio::test]
+async fn an_upload_says_later_what_its_checksum_is_and_whether_it_was_asked_for() {
+    let fixture = Fixture::new().await;
+    let (store, bucket, key) = (&fixture.store, &fixture.bucket, object_key("key"));
+    for asked in [true, false] {
+        let (algorithm, kind) = (ChecksumAlgorithm::Xxh128, ChecksumType::Composite);
+        let checksum = Some(UploadChecksum { algorithm, kind, asked });
+        let new = NewUpload { checksum, ..NewUpload::default() };
+        let id = store.create_upload(bucket, &key, new, 7).await.unwrap();
+        assert_eq!(store.upload_checksum(bucket, &key, &id).await.unwrap(), checksum);
+        let (uploads, _) = store.list_uploads(bucket, "", None, 10).await.unwrap();
+        assert_eq!((uploads[0].checksum, uploads[0].started_ms), (checksum, 7));
+        assert_eq!(store.upload_key(bucket, &id).await.unwrap(), Some(key.clone()));
+        assert_eq!(store.upload_started_ms(bucket, &key, &id).await.unwrap(), 7);
+        store.abort_upload(bucket, &key, &id).await.unwrap();
+        assert_eq!(store.upload_key(bucket, &id).await.unwrap(), None);
+    }
+}
+
+#[tokio::test]
+async fn an_object_says_where_its_parts_begin() {
+    let fixture = Fixture::new().await;
+    let mut sending = Sending::start(&fixture, None).await;
+    for (number, size) in [(2, PART), (4, PART + 1), (9, 3)] {
+        sending.send(number, &pattern(size, 1)).await;
+    }
+    sending.complete(sending.sent.clone()).await.unwrap();
+    let (store, bucket, key) = (&fixture.store, &fixture.bucket, object_key("key"));
+    let places =
+        |parts: &[ObjectPart]| parts.iter().map(|part| (part.number, part.start, part.size)).collect::<Vec<_>>();
+    let (whole, half) = (PART as u64, PART as u64 * 2 + 1);
+    let (_, first, more) = store.object_parts(bucket, &key, 0, 2).await.unwrap();
+    assert_eq!((places(&first), more), (vec![(2, 0, whole), (4, whole, whole + 1)], true));
+    let (_, rest, more) = store.object_parts(bucket, &key, 4, 2).await.unwrap();
+    assert_eq!((places(&rest), more), (vec![(9, half, 3)], false));
+    let second = store.object_part(bucket, &key, 2).await.unwrap().1;
+    assert_eq!(places(&second.into_iter().collect::<Vec<_>>()), [(4, whole, whole + 1)]);
+    assert!(store.object_part(bucket, &key, 4).await.unwrap().1.is_none());
+    fixture.put("plain", b"x").await.unwrap();
+    assert!(store.object_parts(bucket, &object_key("plain"), 0, 10).await.unwrap().1.is_empty());
+}
+
+#[tokio::test]
 async fn an_upload_belongs_to_its_key_and_ends_with_an_abort() {
     let fixture = Fixture::new().await;
     let mut sending = Sending::start(&fixture, None).await;
@@ -180,8 +223,8 @@ async fn parts_and_uploads_are_listed_in_pages() {
     for key in ["key", "a", "key2"] {
         ids.push(store.create_upload(bucket, &object_key(key), NewUpload::default(), 9).await.unwrap());
     }
-    let names = |uploads: &[(ObjectKey, String, i64)]| {
-        uploads.iter().map(|(key, id, _)| (key.as_str().to_owned(), id.clone())).collect::<Vec<_>>()
+    let names = |uploads: &[OpenUploadInfo]| {
+        uploads.iter().map(|upload| (upload.key.as_str().to_owned(), upload.id.clone())).collect::<Vec<_>>()
     };
     let (first, more) = store.list_uploads(bucket, "k", None, 2).await.unwrap();
     assert_eq!(names(&first), [("key".to_owned(), ids[0].clone()), ("key".to_owned(), ids[1].clone())]);

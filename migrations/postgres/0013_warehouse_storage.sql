@@ -1,0 +1,4 @@
+-- Where a warehouse's objects are: JSON without secrets; null: in the embedded store of the server itself.
+alter table warehouses add column storage text collate "C";
+-- The secret that goes with it, sealed under the master key.
+alter table warehouses add column sealed_secret bytea;
