@@ -272,13 +272,13 @@ impl FreshFile {
     /// Syncs the bytes and then the folder that names them: from here a crash keeps the file. Blocking.
     pub fn sync(&self) -> Result<()> {
         self.disk.health.check()?;
+        let folder = self.name.folder();
+        // Before anything is synced: to find too many files open is no failed sync.
+        self.disk.before(|| Call::OpenFolder(folder.to_owned()))?;
+        let opened = File::open(self.disk.files.join(folder))?;
         let synced = self.disk.before(|| Call::Sync(self.name.0.clone())).and_then(|()| self.file.sync_data());
         self.disk.synced(synced)?;
-        let folder = self.name.folder();
-        let synced = self
-            .disk
-            .before(|| Call::SyncFolder(folder.to_owned()))
-            .and_then(|()| File::open(self.disk.files.join(folder))?.sync_all());
+        let synced = self.disk.before(|| Call::SyncFolder(folder.to_owned())).and_then(|()| opened.sync_all());
         self.disk.synced(synced)
     }
 
@@ -331,6 +331,7 @@ pub(super) enum Call {
     Room,
     Create(String),
     Write { name: String, offset: u64, bytes: Vec<u8> },
+    OpenFolder(String),
     Sync(String),
     SyncFolder(String),
     Open(String),

@@ -129,7 +129,7 @@ async fn put(s3: &S3, acknowledged: &Acknowledged) -> bool {
 }
 
 /// Bytes that differ by key, so that one object cannot pass for another.
-fn content(key: &str, size: usize) -> Vec<u8> {
+pub fn content(key: &str, size: usize) -> Vec<u8> {
     key.bytes().cycle().take(size).collect()
 }
 
@@ -185,17 +185,21 @@ fn location(answer: &Value) -> String {
 }
 
 /// A small generator that prints its seed; `TIDEWATER_TEST_SEED` replays one.
-struct Random(u64);
+pub struct Random(u64);
 
 impl Random {
-    fn seeded() -> Random {
+    pub fn seeded() -> Random {
         let given = std::env::var("TIDEWATER_TEST_SEED").ok();
         let seed = given.map_or_else(|| uuid::Uuid::new_v4().as_u64_pair().1, |text| text.parse().expect("a number"));
         eprintln!("TIDEWATER_TEST_SEED={seed}");
         Random(seed | 1)
     }
 
-    fn in_range(&mut self, range: std::ops::Range<u64>) -> u64 {
+    pub fn seeded_with(seed: u64) -> Random {
+        Random(seed | 1)
+    }
+
+    pub fn in_range(&mut self, range: std::ops::Range<u64>) -> u64 {
         // xorshift64 (Marsaglia): never zero from a seed that is not.
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;

@@ -1,6 +1,7 @@
 //! The store through its own door: what it promises its callers, with and without a failing disk.
 
 mod bucket_store;
+mod crash;
 mod faults;
 mod flips;
 mod lifecycle;
@@ -38,7 +39,10 @@ struct Fixture {
 
 impl Fixture {
     async fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        Self::within(tempfile::tempdir().unwrap()).await
+    }
+
+    async fn within(folder: TempDir) -> Self {
         let faults = Arc::new(Faults::default());
         let store = Store::open_with(folder.path(), settings(), Some(faults.clone())).await.unwrap();
         let bucket = bucket_name("bucket");
@@ -113,6 +117,14 @@ impl Fixture {
     async fn wait_for_files(&self, count: usize) {
         wait_until(|| self.files().len() == count).await;
     }
+}
+
+/// A folder for a store of many: in memory where there is enough, since nothing is synced there for nothing.
+fn scratch() -> TempDir {
+    const MEMORY: &str = "/dev/shm";
+    const ENOUGH_BYTES: u64 = 1 << 30;
+    let is_enough = rustix::fs::statvfs(MEMORY).is_ok_and(|disk| disk.f_bavail * disk.f_frsize >= ENOUGH_BYTES);
+    if is_enough { tempfile::tempdir_in(MEMORY).unwrap() } else { tempfile::tempdir().unwrap() }
 }
 
 fn files(folder: &Path) -> Vec<String> {

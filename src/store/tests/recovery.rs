@@ -4,7 +4,7 @@ use super::*;
 
 /// The folder as a crash at this moment would leave it to the next start.
 pub(super) fn crash_image(folder: &Path) -> TempDir {
-    let image = tempfile::tempdir().unwrap();
+    let image = scratch();
     copy_folder(folder, image.path());
     image
 }
