@@ -17,6 +17,7 @@ pub struct Answer {
     pub body_bytes: u64,
     /// The body, when it was asked for.
     pub body: Vec<u8>,
+    pub etag: Option<String>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -51,6 +52,15 @@ impl Connection {
         self.read_answer(keep)
     }
 
+    /// Sends a HEAD request: its answer tells the length of a body that does not follow.
+    pub fn send_head(&mut self, head: &[u8]) -> Result<Answer> {
+        self.stream.write_all(head)?;
+        self.buffer.clear();
+        let head_end = self.read_head()?;
+        let (status, _, etag) = parse_head(&self.buffer[..head_end])?;
+        Ok(Answer { status, body_bytes: 0, body: Vec::new(), etag })
+    }
+
     /// Sends a body made of `chunk` repeated until `total` bytes have gone.
     pub fn send_repeated(&mut self, head: &[u8], chunk: &[u8], total: u64) -> Result<Answer> {
         self.stream.write_all(head)?;
@@ -66,8 +76,8 @@ impl Connection {
     fn read_answer(&mut self, keep: Body) -> Result<Answer> {
         self.buffer.clear();
         let head_end = self.read_head()?;
-        let (status, length) = parse_head(&self.buffer[..head_end])?;
-        let mut answer = Answer { status, body_bytes: 0, body: Vec::new() };
+        let (status, length, etag) = parse_head(&self.buffer[..head_end])?;
+        let mut answer = Answer { status, body_bytes: 0, body: Vec::new(), etag };
         let mut rest = self.buffer.split_off(head_end);
         match length {
             Length::Known(n) => self.read_sized(&mut rest, n, keep, &mut answer)?,
@@ -147,22 +157,24 @@ impl Connection {
     }
 }
 
-fn parse_head(head: &[u8]) -> Result<(u16, Length)> {
+fn parse_head(head: &[u8]) -> Result<(u16, Length, Option<String>)> {
     let text = std::str::from_utf8(head).map_err(|_| Error::new(ErrorKind::InvalidData, "response head"))?;
     let status = text
         .get(9..12)
         .and_then(|code| code.parse().ok())
         .ok_or_else(|| Error::new(ErrorKind::InvalidData, "status line"))?;
-    let mut length = Length::Known(0);
+    let (mut length, mut etag) = (Length::Known(0), None);
     for line in text.lines().skip(1) {
         let Some((name, value)) = line.split_once(':') else { continue };
         if name.eq_ignore_ascii_case("content-length") {
             length = Length::Known(value.trim().parse().unwrap_or(0));
         } else if name.eq_ignore_ascii_case("transfer-encoding") && value.trim().eq_ignore_ascii_case("chunked") {
             length = Length::Chunked;
+        } else if name.eq_ignore_ascii_case("etag") {
+            etag = Some(value.trim().to_owned());
         }
     }
-    Ok((status, length))
+    Ok((status, length, etag))
 }
 
 fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {

@@ -10,6 +10,7 @@ mod history;
 mod http;
 mod measure;
 mod objects;
+mod peers;
 mod sign;
 mod stack;
 mod target;
@@ -39,6 +40,9 @@ struct Arguments {
     /// Folder for the server's data and the floor's files: on the disk to be measured.
     #[arg(long)]
     folder: Option<PathBuf>,
+    /// Compares the S3 store with others instead: `NAME=PROGRAM`, where NAME is versitygw or minio. Repeated.
+    #[arg(long)]
+    peer: Vec<String>,
     /// Size of the object that memory is watched for. MiB.
     #[arg(long, default_value_t = 2048)]
     large_mib: u64,
@@ -81,8 +85,12 @@ fn main() {
         .unwrap_or_else(std::env::temp_dir)
         .join(format!("tidewater-bench-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("the bench folder can be made");
-    let report = run(&arguments, &folder);
-    println!("{}", serde_json::to_string_pretty(&report).expect("a report is JSON"));
+    let report = if arguments.peer.is_empty() {
+        serde_json::to_string_pretty(&run(&arguments, &folder))
+    } else {
+        serde_json::to_string_pretty(&peers::compare(&arguments, &folder))
+    };
+    println!("{}", report.expect("a report is JSON"));
     std::fs::remove_dir_all(&folder).expect("the bench folder can be removed");
 }
 

@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-const CHUNK: usize = 1 << 20;
+pub const CHUNK: usize = 1 << 20;
 
 struct Putter<'a> {
     signer: &'a Signer,
@@ -35,7 +35,7 @@ impl Client for Putter<'_> {
 }
 
 /// Bytes that do not compress and do not repeat within a block.
-fn noise(bytes: usize) -> Vec<u8> {
+pub fn noise(bytes: usize) -> Vec<u8> {
     let mut state = 0x9E37_79B9_7F4A_7C15_u64;
     (0..bytes)
         .map(|_| {

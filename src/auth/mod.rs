@@ -331,16 +331,6 @@ impl Auth {
         })
     }
 
-    /// Seals a secret that is not ours but kept by us; `owner` must be given again to open it.
-    pub fn seal(&self, owner: &str, secret: &SecretString) -> Vec<u8> {
-        self.0.secrets.seal(owner, secret)
-    }
-
-    /// `None` when it was sealed under another master key or for another owner.
-    pub fn unseal(&self, owner: &str, sealed: &[u8]) -> Option<SecretString> {
-        self.0.secrets.open(owner, sealed)
-    }
-
     /// Makes a session's keys for `caller`, with the caller's own rights, narrowed to `policy` (valid, and in AWS's
     /// language), without storing anything.
     pub fn session_keys(&self, caller: &Caller, policy: Option<String>, lifetime_s: u32, now_ms: i64) -> VendedKeys {
@@ -350,6 +340,16 @@ impl Auth {
             policy,
             expires_at_ms: now_ms.saturating_add(i64::from(lifetime_s) * 1000),
         })
+    }
+
+    /// Seals a secret that is not ours but kept by us; `owner` must be given again to open it.
+    pub fn seal(&self, owner: &str, secret: &SecretString) -> Vec<u8> {
+        self.0.secrets.seal(owner, secret)
+    }
+
+    /// `None` when it was sealed under another master key or for another owner.
+    pub fn unseal(&self, owner: &str, sealed: &[u8]) -> Option<SecretString> {
+        self.0.secrets.open(owner, sealed)
     }
 
     /// Makes and stores a key for `principal`; its secret is never shown again.

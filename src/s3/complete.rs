@@ -107,6 +107,15 @@ impl Listed {
     }
 }
 
+/// The numbers of the parts that a CompleteMultipartUpload document lists.
+///
+/// # Errors
+/// As the operation's own.
+pub(super) fn numbers_listed(document: &[u8]) -> Result<Vec<u32>> {
+    let listed = listed_parts(&xml::parse(document, "CompleteMultipartUpload")?)?;
+    Ok(listed.iter().map(|part| part.number).collect())
+}
+
 /// Reads the list: every part has a number and an entity tag, and numbers ascend.
 fn listed_parts(request: &xml::Element) -> Result<Vec<Listed>> {
     let mut parts: Vec<Listed> = Vec::new();

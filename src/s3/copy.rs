@@ -206,6 +206,7 @@ async fn rewrite(
 }
 
 pub(super) async fn upload_part_copy(call: &mut Call<'_>, part: &Part) -> Result<Response<S3Body>> {
+    headers::check_part(&call.parts.headers)?;
     let wanted = headers::text(&call.parts.headers, "x-amz-copy-source-range")?;
     let range = match wanted {
         None => None,

@@ -28,13 +28,14 @@ const ACLS_KNOWN: [&str; 5] =
     ["public-read", "public-read-write", "authenticated-read", "aws-exec-read", "log-delivery-write"];
 
 /// Headers of writes that ask for what this server does not do. Empty values ask for nothing.
-const NOT_IMPLEMENTED: [&str; 9] = [
+const NOT_IMPLEMENTED: [&str; 10] = [
     "x-amz-server-side-encryption",
     "x-amz-server-side-encryption-aws-kms-key-id",
     "x-amz-server-side-encryption-context",
     "x-amz-server-side-encryption-bucket-key-enabled",
     "x-amz-server-side-encryption-customer-algorithm",
     "x-amz-server-side-encryption-customer-key",
+    "x-amz-server-side-encryption-customer-key-md5",
     "x-amz-copy-source-server-side-encryption-customer-algorithm",
     "x-amz-tagging",
     "x-amz-write-offset-bytes",
@@ -114,6 +115,36 @@ fn user_metadata(headers: &HeaderMap) -> Result<Vec<(String, String)>> {
     }
     let size = metadata.iter().map(|(name, value)| name.len() + value.len()).sum();
     if size > METADATA_BYTES_MAX { Err(Error::MetadataTooLarge { size }) } else { Ok(metadata) }
+}
+
+/// Headers of a key that the client keeps, with which its object would be encrypted.
+const CUSTOMER_KEY: [&str; 3] = [
+    "x-amz-server-side-encryption-customer-algorithm",
+    "x-amz-server-side-encryption-customer-key",
+    "x-amz-server-side-encryption-customer-key-md5",
+];
+
+fn customer_key(headers: &HeaderMap) -> Option<&'static str> {
+    CUSTOMER_KEY.into_iter().find(|name| headers.get(*name).is_some_and(|value| !value.is_empty()))
+}
+
+/// Refuses a part that is to be encrypted.
+///
+/// # Errors
+/// `Error::HeaderNotImplemented`.
+pub fn check_part(headers: &HeaderMap) -> Result<()> {
+    customer_key(headers).map_or(Ok(()), |header| Err(Error::HeaderNotImplemented { header }))
+}
+
+/// Refuses reads with a client's key: no object is encrypted with one.
+///
+/// # Errors
+/// `Error::InvalidRequest`.
+pub fn check_read(headers: &HeaderMap) -> Result<()> {
+    match customer_key(headers) {
+        None => Ok(()),
+        Some(_) => Err(Error::invalid_request("The encryption parameters are not applicable to this object.")),
+    }
 }
 
 /// Refuses writes that ask for what is not done here, rather than seem to do it.
@@ -284,6 +315,15 @@ mod tests {
         assert!(matches!(check("x-amz-storage-class", "GLACIER"), Err(Error::InvalidStorageClass)));
         assert!(matches!(check("x-amz-server-side-encryption", "AES256"), Err(Error::HeaderNotImplemented { .. })));
         assert!(matches!(check("x-amz-tagging", "a=b"), Err(Error::HeaderNotImplemented { .. })));
+        for kms in ["aws:kms", "aws:kms:dsse"] {
+            assert!(matches!(check("x-amz-server-side-encryption", kms), Err(Error::HeaderNotImplemented { .. })));
+        }
+        for name in CUSTOMER_KEY {
+            let sent = headers(&[(name, b"AES256")]);
+            assert!(matches!(check_write(&sent), Err(Error::HeaderNotImplemented { .. })), "{name}");
+            assert!(matches!(check_part(&sent), Err(Error::HeaderNotImplemented { .. })), "{name}");
+            assert!(matches!(check_read(&sent), Err(Error::InvalidRequest(_))), "{name}");
+        }
         assert!(matches!(check("x-amz-object-lock-mode", "GOVERNANCE"), Err(Error::InvalidRequest(_))));
     }
 }

@@ -26,6 +26,7 @@ mod delete;
 mod error;
 mod front;
 mod headers;
+pub mod inputs;
 pub mod intent;
 mod list;
 mod multipart;

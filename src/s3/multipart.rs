@@ -97,6 +97,7 @@ fn asked_checksum(call: &Call<'_>) -> Result<Option<UploadChecksum>> {
 }
 
 pub(super) async fn upload_part(call: &mut Call<'_>, part: &Part) -> Result<Response<S3Body>> {
+    headers::check_part(&call.parts.headers)?;
     let incoming = Incoming::plan(call)?;
     let upload = upload_checksum(call, part).await?;
     check_claim(incoming.claim.as_ref(), upload)?;

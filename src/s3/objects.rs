@@ -103,6 +103,7 @@ struct Selection {
 impl ReadRequest {
     fn of(call: &Call<'_>, by_part: bool) -> Result<ReadRequest> {
         let sent = &call.parts.headers;
+        headers::check_read(sent)?;
         let range = headers::text(sent, "range")?.map(str::to_owned);
         if range.is_some() && by_part {
             return Err(Error::invalid_request("Cannot specify both Range header and partNumber query parameter"));
@@ -236,6 +237,7 @@ fn read_head(call: &Call<'_>, info: &ObjectInfo, selection: &Selection, part: Op
 
 pub(super) async fn get_object_attributes(call: &mut Call<'_>, object: &Object) -> Result<Response<S3Body>> {
     super::buckets::require_bucket(call, &object.bucket).await?;
+    headers::check_read(&call.parts.headers)?;
     let wanted = attributes(call)?;
     let wants = |name| wanted.contains(&name);
     let page = PartsPage::of(call)?;

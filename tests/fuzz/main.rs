@@ -1,5 +1,5 @@
-//! Feeds broken JSON to everything that reads a client's JSON, for a while, and stops at the first panic or broken
-//! promise.
+//! Feeds broken input to everything that reads clients' JSON and to whatever S3 reads of a request, for a while, and stops
+//! at the first panic or broken promise.
 //!
 //! Inputs start from real files and requests and are changed at random, as text and as JSON values. Those that come to
 //! an end not seen before (another error, another set of changed members) are kept and changed further. The seed is
@@ -10,6 +10,7 @@
 //! ```
 
 mod mutate;
+mod s3;
 mod targets;
 mod views;
 

@@ -31,7 +31,8 @@ const ARROWS: &[(&str, &[&str])] = &[
 ];
 
 /// Parts that are values in, values out: they name no runtime, no database, no HTTP server, no file and no clock.
-const PURE: &[&str] = &["iceberg", "auth/grants", "s3/intent", "s3/operation", "s3/sigv4"];
+const PURE: &[&str] =
+    &["iceberg", "auth/grants", "auth/policy", "s3/cors", "s3/intent", "s3/operation", "s3/post_policy", "s3/sigv4"];
 const IMPURE: &[&str] = &[
     "tokio::",
     "sqlx::",

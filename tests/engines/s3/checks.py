@@ -99,7 +99,7 @@ class Store:
 
 def run_all(client, names):
     """What became of each check, by name. One that fails is run once more: the machine may have been busy."""
-    waiting, outcomes = queue.Queue(), {}
+    waiting, outcomes, broken = queue.Queue(), {}, []
     for name in names:
         waiting.put(name)
 
@@ -124,7 +124,7 @@ def run_all(client, names):
         try:
             work(folder)
         except BaseException as error:  # the other servers' checks count all the same
-            print(f"FAIL s3checks: a server's checks broke off: {type(error).__name__}: {error}", flush=True)
+            broken.append(f"a server's checks broke off: {type(error).__name__}: {error}")
 
     with tempfile.TemporaryDirectory(prefix="tidewater-checks-") as folder:
         workers = [threading.Thread(target=guarded, args=[folder]) for _ in range(SERVERS)]
@@ -132,6 +132,8 @@ def run_all(client, names):
             worker.start()
         for worker in workers:
             worker.join()
+    if broken:
+        raise SystemExit("\n".join(f"FAIL s3checks: {why}" for why in broken))
     return outcomes
 
 
