@@ -78,15 +78,7 @@ pub async fn vend(
                 let (access_key_id, secret_access_key) = (id.to_owned(), secret.clone());
                 Keys { access_key_id, secret_access_key, session_token: None, expires_at_ms: None }
             }
-            Delegation::SessionKeys => {
-                let session = external.session(&place, Access::ReadWrite, &caller.principal).await?;
-                Keys {
-                    access_key_id: session.access_key_id.clone(),
-                    secret_access_key: session.secret_access_key.clone(),
-                    session_token: Some(session.session_token.clone()),
-                    expires_at_ms: Some(session.expires_at_ms),
-                }
-            }
+            Delegation::SessionKeys => external.session(&place, Access::ReadWrite, &caller.principal).await?.keys(),
         },
     };
     Ok(Some(Vended { prefix: format!("s3://{place}"), keys }))

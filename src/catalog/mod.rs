@@ -22,6 +22,7 @@ pub mod relation;
 pub mod reports;
 pub mod signing;
 pub mod storage;
+mod strict;
 pub mod tables;
 pub mod transactions;
 pub mod views;

@@ -2,13 +2,13 @@
 //!
 //! For the embedded store a request is signed with a key that is vended for the occasion and opens the table's folder
 //! only, so the store judges it once more when it comes: what is refused here is what the store would refuse, said
-//! earlier. Another store is asked with keys that open more, so for it this is the only judgement.
+//! earlier. Another store may be asked with keys that open more, so for it this is the only judgement.
 
 use super::{
     Error, Result, authorise,
     credentials::{self, Keys},
-    storage::{ExternalS3, Storage},
-    tables,
+    storage::{self, ExternalS3, Storage},
+    strict, tables,
     warehouses::Warehouse,
 };
 use crate::{
@@ -89,8 +89,10 @@ pub async fn sign(
             add_signature(&keys, request, access == Access::Read)
         }
         Storage::S3(external) => {
+            strict::check(&request.uri, &request.headers, request.body.as_deref(), &intent)?;
             judge(app, &scope, &intent).await?;
-            add_signature(&own_keys(external), Request { region: external.profile.region.clone(), ..request }, false)
+            let keys = keys_of(external, caller, &scope).await?;
+            add_signature(&keys, Request { region: external.profile.region.clone(), ..request }, false)
         }
     }
 }
@@ -117,17 +119,18 @@ async fn judge(app: &App, scope: &Scope, intent: &Intent) -> Result<()> {
             (Some(_), _) => return Err(Error::Forbidden(format!("the catalog names this file: {place}"))),
         }
     }
-    // What a deletion of many names is only known when its document is shown.
-    if intent.touches.is_empty() {
-        return Err(Error::Forbidden("a deletion of many objects is signed only when its body is shown".to_owned()));
-    }
     Ok(())
 }
 
-fn own_keys(external: &ExternalS3) -> Keys {
+/// The keys of a session that opens the table's folder where the store gives such, else the store's own.
+async fn keys_of(external: &ExternalS3, caller: &Caller, scope: &Scope) -> Result<Keys> {
+    if external.profile.delegation == storage::Delegation::SessionKeys {
+        let session = external.session(&scope.prefixes.concat(), scope.access, &caller.principal).await?;
+        return Ok(session.keys());
+    }
     let (id, secret) = external.static_keys();
     let (access_key_id, secret_access_key) = (id.to_owned(), secret.clone());
-    Keys { access_key_id, secret_access_key, session_token: None, expires_at_ms: None }
+    Ok(Keys { access_key_id, secret_access_key, session_token: None, expires_at_ms: None })
 }
 
 /// Only requests to the warehouse's own store are signed.

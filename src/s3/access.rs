@@ -34,6 +34,8 @@ impl Call<'_> {
             Authority::Session(policy) => {
                 action != Action::Catalog && self.ask(policy, name, resource)? == Decision::Allowed
             }
+            // To remove a version for ever is more than to delete, as in AWS's policies.
+            Authority::Scoped(_) if name == delete_name(Some(&VersionId::Null)) => false,
             Authority::Full | Authority::Scoped(_) => self.caller.may(action, resource),
         };
         let decision = self.bucket_decision(name, resource)?;

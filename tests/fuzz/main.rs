@@ -10,6 +10,7 @@
 //! ```
 
 mod mutate;
+mod reports;
 mod s3;
 mod targets;
 mod views;

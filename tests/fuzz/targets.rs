@@ -1,6 +1,6 @@
 //! What is fuzzed: a name, inputs to start from, and what must hold of each input.
 
-use super::{s3, views};
+use super::{reports, s3, views};
 use std::{fs, path::Path};
 use tidewater::iceberg::{commit::Commit, create::CreateTable, metadata::TableMetadata};
 use uuid::Uuid;
@@ -22,6 +22,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "view-metadata", corpus: views::files, run: views::metadata },
     Target { name: "create-view", corpus: views::create_requests, run: views::create },
     Target { name: "view-commit", corpus: views::commit_requests, run: views::commit },
+    Target { name: "report", corpus: reports::requests, run: reports::parse },
     Target { name: "s3-authorization", corpus: s3::authorizations, run: s3::authorization },
     Target { name: "s3-chunked-body", corpus: s3::chunked_bodies, run: s3::chunked_body },
     Target { name: "s3-document", corpus: s3::documents, run: s3::document },

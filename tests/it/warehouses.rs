@@ -126,7 +126,19 @@ async fn requests_to_another_store_are_signed_for_one_table(database: Database) 
     ] {
         sign(method, key, body).await.error(403, "ForbiddenException");
     }
+    for (method, key) in [
+        ("GET", format!("/{folder}/../x")),
+        ("GET", format!("/{folder}/%2e%2e/x")),
+        ("DELETE", format!("/{folder}/x?versionId=null")),
+        ("GET", format!("?list-type=2&prefix={folder}%2F&prefix=")),
+    ] {
+        sign(method, &key, None).await.error(403, "ForbiddenException");
+    }
     let deletion = format!("<Delete><Object><Key>{folder}/data/x</Key></Object></Delete>");
+    let uri = format!("{}/{BUCKET}?delete", store.s3_url());
+    let headers = json!({"x-amz-content-sha256": ["UNSIGNED-PAYLOAD"]});
+    let unsigned = json!({"region": REGION, "uri": uri, "method": "POST", "headers": headers, "body": deletion});
+    catalog.post(&format!("/{endpoint}"), &unsigned).await.error(403, "ForbiddenException");
     sign("POST", "?delete", Some(&deletion)).await.ok();
     sign("GET", &metadata, None).await.ok();
 }

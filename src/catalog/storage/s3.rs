@@ -4,7 +4,7 @@ use super::{Delegation, S3Profile};
 use crate::{
     app::now_ms,
     auth::grants::Access,
-    catalog::{Error, Result},
+    catalog::{Error, Result, credentials::Keys},
     s3::sigv4::{Payload, Signer, encode_component},
 };
 use http::{HeaderMap, HeaderValue, header};
@@ -53,6 +53,17 @@ pub struct Session {
     pub secret_access_key: SecretString,
     pub session_token: SecretString,
     pub expires_at_ms: i64,
+}
+
+impl Session {
+    pub fn keys(&self) -> Keys {
+        Keys {
+            access_key_id: self.access_key_id.clone(),
+            secret_access_key: self.secret_access_key.clone(),
+            session_token: Some(self.session_token.clone()),
+            expires_at_ms: Some(self.expires_at_ms),
+        }
+    }
 }
 
 impl fmt::Debug for ExternalS3 {
