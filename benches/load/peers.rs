@@ -110,6 +110,7 @@ fn start(name: &str, program: &str, folder: &Path) -> Server {
                 "--port",
                 &s3.to_string(),
                 "--quiet",
+                "--keep-alive",
                 "posix",
             ])
             .arg(folder),
